@@ -1,0 +1,1 @@
+"""The rooms of specrepro; docs/architecture.md says what each is for."""

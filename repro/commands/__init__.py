@@ -1,0 +1,1 @@
+"""One file a command: options, lazy imports, rendering calls; no logic."""

@@ -1,0 +1,1 @@
+"""PTX on numpy: knows PTX and arguments, no kernel and no case."""

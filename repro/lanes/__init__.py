@@ -1,0 +1,1 @@
+"""One file a lane: one way to execute a variant."""

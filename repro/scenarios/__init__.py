@@ -1,0 +1,1 @@
+"""One file a scenario: the small program of a case, written against the ops."""

@@ -1,0 +1,1 @@
+"""What the machine says besides the lane: NVML, the kernel log."""
