@@ -1,0 +1,251 @@
+"""Compile kernels ahead of time, without a device, a driver or torch.
+
+`python -m specrepro.repro.compilation [OP...]` writes kernels/<op>/ptx anew (from a checkout).
+Triton's own front end compiles kernel.py; NVRTC, called through ctypes, compiles kernel.cu. Both
+come from wheels and are imported where they are used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import importlib.util
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from ctypes import byref, c_char_p, c_size_t, c_void_p, create_string_buffer
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .compiled import (
+    DTYPES,
+    PACKAGE,
+    SCRATCH,
+    TARGET,
+    CompiledKernel,
+    Manifest,
+    Parameter,
+    sha256_of_source,
+)
+from .errors import KernelError
+from .ptx_text import normalise
+
+TRITON_ALIGNMENT = 16  # bytes; what Triton's own launcher specialises pointers for
+NVRTC_WHEEL, HEADERS_WHEEL = "nvidia-cuda-nvrtc", "nvidia-cuda-runtime"
+C_TYPES = {
+    "__half": "fp16",
+    "unsigned short": "b16",
+    "float": "fp32",
+    "int": "i32",
+    "long long": "i64",
+}
+
+
+class CompilerMissingError(KernelError):
+    """A compiler or its headers are not installed; the message names the package."""
+
+
+def compile_kernel(op: str, root: Path | None = None) -> CompiledKernel:
+    """Compile kernels/<op>/kernel.py or kernel.cu for TARGET.
+
+    CompilerMissingError without the compilers, KernelError with the compiler's own words where it
+    refuses the source.
+    """
+    root = PACKAGE if root is None else root
+    for name, build in (("kernel.py", _compile_triton), ("kernel.cu", _compile_cuda)):
+        path = root / "kernels" / op / name
+        if path.is_file():
+            return build(op, path, f"kernels/{op}/{name}")
+    raise KernelError(f"no kernel.py or kernel.cu for op {op}", where=str(root / "kernels" / op))
+
+
+def compiler_version(language: str) -> str:
+    """Version of the installed compiler of `triton` or `cuda`; CompilerMissingError without it."""
+    wheel = {"triton": "triton", "cuda": NVRTC_WHEEL}[language]
+    return _distribution(wheel).version
+
+
+def _distribution(wheel: str) -> importlib.metadata.Distribution:
+    try:
+        return importlib.metadata.distribution(wheel)
+    except importlib.metadata.PackageNotFoundError as error:
+        raise CompilerMissingError(wheel) from error
+
+
+def _compile_triton(op: str, path: Path, source: str) -> CompiledKernel:
+    version = compiler_version("triton")
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    try:
+        module = _module(path, f"specrepro_kernel_{op}")
+        signature: Mapping[str, str] = module.SIGNATURE
+        constants: Mapping[str, int] = module.CONSTANTS
+        compiled = triton.compile(
+            ASTSource(
+                fn=getattr(module, op),
+                signature={**signature, **dict.fromkeys(constants, "constexpr")},
+                constexprs=dict(constants),
+                attrs={
+                    (place,): [["tt.divisibility", TRITON_ALIGNMENT]]
+                    for place, kind in enumerate(signature.values())
+                    if kind.startswith("*")
+                },
+            ),
+            target=GPUTarget("cuda", int(TARGET.removeprefix("sm_")), 32),
+            # Without fusion the PTX says where each result is rounded, on every device alike.
+            options={
+                "num_warps": getattr(module, "NUM_WARPS", 1),
+                "num_stages": 1,
+                "enable_fp_fusion": False,
+            },
+        )
+    except Exception as error:  # whatever a source or Triton raises, it is the source's fault
+        raise KernelError(f"Triton {version} refuses it: {error}", where=source) from error
+    metadata = compiled.metadata
+    if metadata.global_scratch_size or metadata.profile_scratch_size:
+        raise KernelError("it needs scratch memory, which no lane provides", where=source)
+    nullable = getattr(module, "NULLABLE", ())
+    parameters = [
+        Parameter(name, kind, TRITON_ALIGNMENT if kind.startswith("*") else 1, name in nullable)
+        for name, kind in signature.items()
+    ]
+    parameters += [Parameter(f"{use}_scratch", SCRATCH) for use in ("global", "profile")]
+    manifest = Manifest(
+        op=op,
+        language="triton",
+        source=source,
+        source_sha256=sha256_of_source(path.read_bytes()),
+        compiler="triton",
+        compiler_version=version,
+        target=TARGET,
+        entry=metadata.name,
+        threads=(32 * metadata.num_warps, 1, 1),
+        shared_bytes=metadata.shared,
+        constants=dict(constants),
+        limits=dict(getattr(module, "LIMITS", {})),
+        parameters=tuple(parameters),
+    )
+    return CompiledKernel(manifest, normalise(compiled.asm["ptx"], source), shipped=False)
+
+
+def _module(path: Path, name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _compile_cuda(op: str, path: Path, source: str) -> CompiledKernel:
+    version = compiler_version("cuda")
+    library = ctypes.CDLL(str(_file_of(NVRTC_WHEEL, r"libnvrtc\.so\.\d+|nvrtc64_\d+_0\.dll")))
+    headers = _file_of(HEADERS_WHEEL, r"cuda_fp16\.h").parent
+    text = path.read_bytes()
+    ptx = _nvrtc(library, text, source, headers)
+    threads = re.search(r"^\.maxntid (\d+), (\d+), (\d+)", ptx, re.MULTILINE)
+    if threads is None:
+        raise KernelError("it has no __launch_bounds__", where=source)
+    manifest = Manifest(
+        op=op,
+        language="cuda",
+        source=source,
+        source_sha256=sha256_of_source(text),
+        compiler="nvrtc",
+        compiler_version=version,
+        target=TARGET,
+        entry=op,
+        threads=(int(threads[1]), int(threads[2]), int(threads[3])),
+        shared_bytes=0,
+        parameters=cuda_parameters(text.decode("utf-8"), op, source),
+    )
+    return CompiledKernel(manifest, normalise(ptx, source), shipped=False)
+
+
+def _file_of(wheel: str, pattern: str) -> Path:
+    for file in _distribution(wheel).files or ():
+        if re.fullmatch(pattern, file.name):
+            return Path(str(file.locate()))
+    raise CompilerMissingError(f"{wheel} with a file named {pattern}")
+
+
+def _nvrtc(library: Any, text: bytes, source: str, headers: Path) -> str:
+    program = c_void_p()
+    options = [
+        f"-arch={TARGET.replace('sm', 'compute')}".encode(),
+        b"-lineinfo",
+        b"-std=c++17",
+        b"-I" + str(headers).encode(),
+    ]
+    code = library.nvrtcCreateProgram(byref(program), text, source.encode(), 0, None, None)
+    if code:
+        raise KernelError(f"NVRTC cannot start: error {code}", where=source)
+    try:
+        array = (c_char_p * len(options))(*options)
+        code = library.nvrtcCompileProgram(program, len(options), array)
+        if code:
+            log = _text_of(library, program, "ProgramLog").strip()
+            raise KernelError(f"NVRTC refuses it: {log or f'error {code}'}", where=source)
+        return _text_of(library, program, "PTX")
+    finally:
+        library.nvrtcDestroyProgram(byref(program))
+
+
+def _text_of(library: Any, program: c_void_p, what: str) -> str:
+    size = c_size_t()
+    library[f"nvrtcGet{what}Size"](program, byref(size))
+    buffer = create_string_buffer(size.value)
+    library[f"nvrtcGet{what}"](program, buffer)
+    return buffer.value.decode("utf-8", "replace")
+
+
+def cuda_parameters(text: str, op: str, source: str) -> tuple[Parameter, ...]:
+    """Parameters of the kernel named `op`, read from its C++ declaration.
+
+    The types of C_TYPES and pointers to them; pointers are aligned to their element.
+    """
+    declared = re.search(rf"\b{re.escape(op)}\(([^)]*)\)\s*\{{", text)
+    if declared is None:
+        raise KernelError(f"it declares no kernel {op}", where=source)
+    parameters = []
+    for piece in declared[1].split(","):
+        match = re.fullmatch(r"\s*(?:const\s+)?([\w ]+?)\s*(\*?)\s*(\w+)\s*", piece)
+        if match is None or match[1] not in C_TYPES:
+            raise KernelError(f"parameter {piece.strip()!r} is of no known type", where=source)
+        kind = C_TYPES[match[1]]
+        align = (DTYPES[kind].itemsize if kind in DTYPES else 2) if match[2] else 1
+        parameters.append(Parameter(match[3], match[2] + kind, align))
+    return tuple(parameters)
+
+
+def write(kernel: CompiledKernel, root: Path | None = None) -> None:
+    """Make `kernel` the shipped one of its op."""
+    root = PACKAGE if root is None else root
+    folder = root / "kernels" / kernel.manifest.op / "ptx"
+    folder.mkdir(exist_ok=True)
+    text = json.dumps(kernel.manifest.to_json(), indent=2) + "\n"
+    (folder / "manifest.json").write_text(text, encoding="utf-8", newline="\n")
+    (folder / f"{kernel.manifest.target}.ptx").write_text(
+        kernel.ptx, encoding="utf-8", newline="\n"
+    )
+
+
+def main(ops: Sequence[str]) -> int:
+    """Compile and write `ops`, or all; the exit status."""
+    if not (PACKAGE / "pyproject.toml").is_file():
+        print("only a checkout's kernels can be written anew", file=sys.stderr)
+        return 2
+    every = sorted(path.parent.name for path in (PACKAGE / "kernels").glob("*/kernel.*"))
+    for op in ops or every:
+        kernel = compile_kernel(op)
+        write(kernel)
+        print(f"{op}: {kernel.ptx.count(chr(10))} lines by {kernel.manifest.compiler}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
