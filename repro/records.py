@@ -15,6 +15,19 @@ from typing import Any
 # A parameter value of a case: what YAML scalars can be.
 Scalar = bool | int | float | str
 
+# Ways to execute a variant; the first two need no device.
+LANES = (
+    "reference",
+    "emulator",
+    "plain",
+    "blocking",
+    "memcheck",
+    "racecheck",
+    "initcheck",
+    "synccheck",
+    "coredump",
+)
+
 
 class Kind(StrEnum):
     """Kinds of finding (docs/lanes.md says which lane can see and locate which)."""

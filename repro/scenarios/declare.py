@@ -53,16 +53,11 @@ class Parameter:
             return f"{name}, at most {self.high}"
         return name
 
-    def check(self, name: str, value: Scalar) -> Scalar:
-        """`value` if parameter `name` may have it (a whole number for a float becomes one).
-
-        UsageError says what is allowed, with the nearest choice as its hint.
-        """
-        if self.kind is float and type(value) is int:
-            value = float(value)
-        fits = type(value) is self.kind and not (
-            isinstance(value, float) and not math.isfinite(value)
-        )
+    def refusal(self, value: Scalar) -> tuple[str, str | None] | None:
+        """Why `value` is not allowed ("must be …, not …") and a hint; None if it is."""
+        fits = type(value) is self.kind or (self.kind is float and type(value) is int)
+        if fits and isinstance(value, float):
+            fits = math.isfinite(value)
         if fits and self.choices is not None:
             fits = value in self.choices
         if fits and not isinstance(value, (bool, str)):
@@ -70,11 +65,22 @@ class Parameter:
                 self.high is None or value <= self.high
             )
         if fits:
-            return value
+            return None
         hint = None
         if self.choices is not None and isinstance(value, str):
             hint = nearest(value, (str(choice) for choice in self.choices))
-        raise UsageError(f"{name} must be {self.allowed()}, not {show(value)}", hint=hint)
+        return f"must be {self.allowed()}, not {show(value)}", hint
+
+    def check(self, name: str, value: Scalar) -> Scalar:
+        """`value` if parameter `name` may have it (a whole number for a float becomes one).
+
+        UsageError says what is allowed, with the nearest choice as its hint.
+        """
+        refusal = self.refusal(value)
+        if refusal is not None:
+            message, hint = refusal
+            raise UsageError(f"{name} {message}", hint=hint)
+        return float(value) if self.kind is float else value
 
     def parse(self, name: str, text: str) -> Scalar:
         """The value that `text` (of a command line) stands for; UsageError if it is not allowed."""

@@ -1,0 +1,126 @@
+"""What a case file may hold. `specrepro schema` prints it; docs/writing-a-case.md explains it.
+
+The models check shape and types. What a file says about its scenario (names of parameters, ranges,
+contradictions) is checked in case_rules.py, against what the scenario declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
+from pydantic_core import PydanticCustomError
+
+from .case_values import (
+    CaseId,
+    FaultClass,
+    Identifier,
+    LaneName,
+    Line,
+    OneOrMore,
+    PlainList,
+    PlainMapping,
+    ScalarValue,
+    Sweep,
+    Text,
+    Url,
+)
+from .records import Cause, Kind, Scalar
+from .scenarios.registry import SCENARIOS
+
+
+class Record(BaseModel):
+    """Frozen, and strict: no unknown keys, no conversion between types."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ExpectedFinding(Record):
+    """The finding that must be seen. What is left out may be anything."""
+
+    kind: Annotated[Kind, Strict(False)] = Field(description="kind of finding")
+    op: Identifier | None = Field(None, description="op whose launch shows it")
+    tensor: Identifier | None = Field(None, description="tensor that is touched or wrong")
+    first_element: int | None = Field(None, description="first flat element of the finding")
+    request: int | None = Field(None, description="request to blame, counted from 0")
+    step: int | None = Field(None, description="engine step in which it happens, from 0")
+
+
+class Expectation(Record):
+    """What must be seen of one variant, at the points that `when` selects."""
+
+    variant: str = Field(description="a name under `variants`")
+    when: dict[str, OneOrMore] = Field(
+        default_factory=dict,
+        description="parameter → value or list of values; left out: at every point",
+    )
+    finding: ExpectedFinding | None = Field(None, description="the finding that must be seen")
+    clean: Literal[True] | None = Field(
+        None, description="true: no finding, and every request served; instead of `finding`"
+    )
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Expectation:
+        if (self.finding is None) == (self.clean is None):
+            raise PydanticCustomError("either", "must have either `finding` or `clean: true`")
+        return self
+
+    def applies(self, point: Mapping[str, Scalar]) -> bool:
+        """Whether `point` (every parameter by name) is one that `when` selects."""
+        for name, wanted in self.when.items():
+            values = wanted if isinstance(wanted, tuple) else (wanted,)
+            # true is not 1 here, although Python says so
+            if not any(
+                point[name] == value and isinstance(point[name], bool) is isinstance(value, bool)
+                for value in values
+            ):
+                return False
+        return True
+
+
+class Case(Record):
+    """One reported fault: how to bring it about, and what must be seen."""
+
+    schema_version: Literal[1] = Field(alias="schema", description="version of this schema: 1")
+    id: CaseId = Field(description="name of the case, and of its file")
+    title: Line = Field(description="what happens, in one line")
+    report: Url = Field(description="address of the upstream report")
+    claim: Text = Field(description="what the report says the cause is")
+    cause: Annotated[Cause, Strict(False)] = Field(
+        description="how far the upstream cause is settled"
+    )
+    fault_class: FaultClass = Field(
+        alias="class", description="fault class whose signature `diagnose` uses"
+    )
+    scenario: str = Field(
+        json_schema_extra={"enum": list(SCENARIOS)},
+        description="program that replays the steps of the engine",
+    )
+    params: dict[str, ScalarValue] = Field(
+        default_factory=dict,
+        description="parameter → value at the named point; the scenario's default if left out",
+    )
+    sweep: dict[str, Sweep] = Field(
+        default_factory=dict,
+        description='parameter → "first..last" (both included) or a list; for --sweep',
+    )
+    variants: dict[Identifier, dict[str, ScalarValue]] = Field(
+        description="name → settings of the scenario, the faulty way and the fixes", min_length=2
+    )
+    expect: Annotated[tuple[Expectation, ...], Strict(False)] = Field(
+        description="what must be seen of every variant", min_length=2
+    )
+    lanes: Annotated[tuple[LaneName, ...], Strict(False)] = Field(
+        description="ways to execute it", min_length=1
+    )
+    owners: dict[str, str] = Field(
+        default_factory=dict, description="tensor → unit of it that belongs to one request"
+    )
+    controls: PlainMapping | PlainList | None = Field(
+        None, description="experiments of the report and their outcomes"
+    )
+    hypotheses: PlainMapping | PlainList | None = Field(
+        None, description="fault models that predict the controls"
+    )
+    check: PlainMapping | None = Field(None, description="defects and probes, for `check`")

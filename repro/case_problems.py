@@ -1,0 +1,111 @@
+"""What the models refuse, said in the words of a case file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from .case_model import Case, Expectation, ExpectedFinding
+from .case_source import Place, Problem
+from .case_values import FAULT_CLASSES
+from .report.escape import quoted
+from .scenarios.declare import nearest
+
+TYPES = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "scalar": "a single value (true, false, a number or text)",
+}
+# As error contexts of enumerations and literals write their choices: 'a', 'b' or 1
+CHOICE = re.compile(r"'([^']*)'|(\d+)")
+
+
+def problems(error: ValidationError, data: Mapping[str, Any]) -> list[Problem]:
+    """One problem a place of `data`, in the order of the models' keys."""
+    found: dict[Place, Problem] = {}
+    for item in error.errors(include_url=False):
+        place, value = _locate(item["loc"], data)
+        found.setdefault(place, _problem(place, value, item["type"], item))
+    return list(found.values())
+
+
+def _locate(location: tuple[str | int, ...], data: Any) -> tuple[Place, Any]:
+    """The place that the models call `location`, which also names parts of types, and its value.
+
+    A key that is missing has a place but no value: None.
+    """
+    place: Place = ()
+    value = data
+    for index, part in enumerate(location):
+        inside = (isinstance(value, dict) and part in value) or (
+            isinstance(value, list) and isinstance(part, int) and part < len(value)
+        )
+        if inside:
+            place, value = (*place, part), value[part]
+        elif isinstance(value, dict) and index == len(location) - 1 and part in _keys(place):
+            return (*place, part), None
+    return place, value
+
+
+def _model(place: Place) -> type[BaseModel]:
+    if place[:1] != ("expect",):
+        return Case
+    return ExpectedFinding if place[2:3] == ("finding",) else Expectation
+
+
+def _keys(place: Place) -> list[str]:
+    """The keys that the model at `place` has, as files spell them."""
+    return [field.alias or name for name, field in _model(place).model_fields.items()]
+
+
+def _problem(place: Place, value: Any, kind: str, item: Mapping[str, Any]) -> Problem:
+    context = item.get("ctx", {})
+    if kind == "missing":
+        return Problem(place, "is missing; the key is required")
+    if kind == "extra_forbidden":
+        known = _keys(place[:-1])
+        message = f"unknown key; allowed are {', '.join(known)}"
+        return Problem(place, message, nearest(str(place[-1]), known))
+    if kind in ("choice", "enum", "literal_error"):
+        allowed = context.get("allowed") or [
+            text or number for text, number in CHOICE.findall(str(context["expected"]))
+        ]
+        message = f"must be one of {', '.join(allowed)}, not {describe(value)}"
+        if len(allowed) == 1:
+            message = f"must be {allowed[0]}, not {describe(value)}"
+        hint = nearest(value, allowed) if isinstance(value, str) else None
+        if place == ("class",) and isinstance(value, str) and value.upper() in FAULT_CLASSES:
+            hint = f"{value.upper()} is {quoted(FAULT_CLASSES[value.upper()])}"
+        return Problem(place, message, hint)
+    if kind in TYPES:
+        return Problem(place, f"must be {TYPES[kind]}, not {describe(value)}")
+    if kind in ("string_too_short", "string_too_long"):
+        limit = context.get("max_length", context.get("min_length"))
+        side = "at most" if kind == "string_too_long" else "at least"
+        return Problem(place, f"must have {side} {limit} characters, not {len(value)}")
+    if kind == "too_short":
+        return Problem(place, f"must have at least {context['min_length']} entries")
+    message = str(item["msg"])
+    if kind == "form":
+        message += f", not {describe(value)}"
+    return Problem(place, message)
+
+
+def describe(value: Any) -> str:
+    """A value for the end of "…, not …"."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return quoted(value) if isinstance(value, str) else f"{value}"

@@ -1,0 +1,135 @@
+"""What must hold in a case beyond its shape: its parts fit each other and the scenario."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+
+from .case_model import Case, Expectation
+from .case_points import MAX_POINTS, named_point, settings, sweep_size, sweep_values
+from .case_source import Place, Problem
+from .records import Scalar
+from .report.escape import quoted
+from .scenarios.declare import Declaration, Parameter, nearest
+
+
+def problems(case: Case, scenarios: Mapping[str, Declaration]) -> list[Problem]:
+    """Everything wrong with `case`. Contradictions are looked for where all values are allowed."""
+    if case.scenario not in scenarios:
+        return [_unknown(("scenario",), "scenario", case.scenario, scenarios)]
+    declaration = scenarios[case.scenario]
+    found = [
+        *_values(("params",), case.params, declaration.PARAMETERS, "parameter"),
+        *_sweep(case, declaration.PARAMETERS),
+        *_variants(case, declaration.SETTINGS),
+        *_expectations(case, declaration.PARAMETERS),
+        *_owners(case, declaration.UNITS),
+        *_lanes(case),
+    ]
+    return found or list(_contradictions(case, declaration))
+
+
+@cache
+def _ops() -> tuple[str, ...]:
+    """The ops there are: one folder each."""
+    folder = files(__package__.partition(".")[0]) / "kernels"
+    return tuple(
+        sorted(op.name for op in folder.iterdir() if op.joinpath("reference.py").is_file())
+    )
+
+
+def _unknown(place: Place, what: str, name: str, known: Mapping[str, object]) -> Problem:
+    message = f"unknown {what} {quoted(name)}; known are {', '.join(known) or 'none'}"
+    return Problem(place, message, nearest(name, known))
+
+
+def _values(
+    place: Place, given: Mapping[str, Scalar], known: Mapping[str, Parameter], what: str
+) -> Iterator[Problem]:
+    for name, value in given.items():
+        if name not in known:
+            yield _unknown((*place, name), what, name, known)
+        elif refusal := known[name].refusal(value):
+            yield Problem((*place, name), *refusal)
+
+
+def _sweep(case: Case, known: Mapping[str, Parameter]) -> Iterator[Problem]:
+    for name, spec in case.sweep.items():
+        place = ("sweep", name)
+        if name not in known:
+            yield _unknown(place, "parameter", name, known)
+        elif isinstance(spec, str) and known[name].kind is not int:
+            yield Problem(place, f"{name} is {known[name].allowed()}: list its values")
+        elif not (size := sweep_size(spec)):
+            yield Problem(place, f"{quoted(str(spec))} runs downwards; write the lower end first")
+        elif size <= MAX_POINTS:
+            refusals = (known[name].refusal(value) for value in sweep_values(spec))
+            if refusal := next(filter(None, refusals), None):
+                yield Problem(place, *refusal)
+    total = math.prod(sweep_size(spec) for spec in case.sweep.values())
+    if total > MAX_POINTS:
+        yield Problem(("sweep",), f"makes {total:,} points; at most {MAX_POINTS:,} are allowed")
+
+
+def _variants(case: Case, known: Mapping[str, Parameter]) -> Iterator[Problem]:
+    expected = {expectation.variant for expectation in case.expect}
+    for variant, given in case.variants.items():
+        yield from _values(("variants", variant), given, known, "setting")
+        if variant not in expected:
+            message = "no entry of `expect` says what this variant must show"
+            yield Problem(("variants", variant), message)
+
+
+def _expectations(case: Case, known: Mapping[str, Parameter]) -> Iterator[Problem]:
+    for index, expectation in enumerate(case.expect):
+        place = ("expect", index)
+        if expectation.variant not in case.variants:
+            yield _unknown((*place, "variant"), "variant", expectation.variant, case.variants)
+        yield from _when((*place, "when"), expectation, known)
+        finding = expectation.finding
+        if finding is not None and finding.op is not None and finding.op not in _ops():
+            yield _unknown((*place, "finding", "op"), "op", finding.op, dict.fromkeys(_ops()))
+    if all(expectation.clean for expectation in case.expect):
+        yield Problem(("expect",), "every entry is clean; a case must expect a fault of a variant")
+    if not any(expectation.clean for expectation in case.expect):
+        yield Problem(("expect",), "no entry is clean; a case must have a variant that is sound")
+
+
+def _when(
+    place: Place, expectation: Expectation, known: Mapping[str, Parameter]
+) -> Iterator[Problem]:
+    for name, wanted in expectation.when.items():
+        for value in wanted if isinstance(wanted, tuple) else (wanted,):
+            yield from _values(place, {name: value}, known, "parameter")
+
+
+def _owners(case: Case, known: Mapping[str, tuple[str, ...]]) -> Iterator[Problem]:
+    for tensor, unit in case.owners.items():
+        place = ("owners", tensor)
+        if tensor not in known:
+            yield _unknown(place, "tensor", tensor, known)
+        elif unit not in known[tensor]:
+            message = f"unknown unit {quoted(unit)}; {tensor} has {', '.join(known[tensor])}"
+            yield Problem(place, message, nearest(unit, known[tensor]))
+
+
+def _lanes(case: Case) -> Iterator[Problem]:
+    for index, lane in enumerate(case.lanes):
+        if lane in case.lanes[:index]:
+            yield Problem(("lanes", index), f"{quoted(lane)} stands here for a second time")
+
+
+def _contradictions(case: Case, declaration: Declaration) -> Iterator[Problem]:
+    point = named_point(case, declaration)
+    for variant in case.variants:
+        found = declaration.contradiction(point, settings(case, variant, declaration))
+        if found is None:
+            continue
+        key, message = found
+        if key in declaration.SETTINGS:
+            yield Problem(("variants", variant, key), message)
+        else:
+            yield Problem(("params", key), message)
+            return  # of parameters alone: the same for every variant
