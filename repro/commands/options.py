@@ -1,0 +1,57 @@
+"""The options that several commands share, so that a word means the same everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import UsageError
+from ..report.escape import quoted
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the result.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="More detail.")]
+Runs = Annotated[
+    Path | None,
+    typer.Option("--runs", metavar="DIR", help="Where runs are kept [default: the state folder]."),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Limit of one child process."),
+]
+Seed = Annotated[int | None, typer.Option("--seed", help="Seed of everything that is random.")]
+Variants = Annotated[
+    list[str] | None,
+    typer.Option("--variant", metavar="NAME", help="Run this variant only; may be repeated."),
+]
+Lanes = Annotated[
+    list[str] | None,
+    typer.Option("--lane", metavar="NAME", help="Run in this lane only; may be repeated."),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter; may be repeated."),
+]
+Sweep = Annotated[bool, typer.Option("--sweep", help="Also run the points of the case's sweep.")]
+Cases = Annotated[
+    list[str],
+    typer.Argument(metavar="CASE...", help="Case files, folders of them, ids of shipped cases."),
+]
+OneCase = Annotated[
+    str, typer.Argument(metavar="CASE", help="A case file, or the id of a shipped case.")
+]
+
+
+def assignments(texts: list[str] | None) -> dict[str, str]:
+    """`["a=1", "b=x"]` of --set as a mapping; UsageError without `=` or for a name set twice."""
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise UsageError(f"--set needs NAME=VALUE, not {quoted(text)}")
+        if name in found:
+            raise UsageError(f"--set {quoted(name)} is given twice")
+        found[name] = value
+    return found
