@@ -170,6 +170,10 @@ class Launch:
     step: int | None
 
 
+class StoppedError(Exception):
+    """A lane ends the trial at its first finding, because it was asked to."""
+
+
 class Device(Protocol):
     """A lane's side of the ops."""
 

@@ -1,0 +1,110 @@
+"""The process a lane runs in: reads a job, plays its trials, writes a result line each.
+
+The last line is the completion mark. Whatever ends the process before that leaves the file without
+it, and the trials without a line stay unknown. Nothing here is trusted by the parent beyond JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from ..errors import SpecreproError, UnsupportedError
+from ..records import Evidence, Finding, Outcome, Seen, Status, to_json
+
+MARK = "complete"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the job in directory `arguments[0]`; 0 once every trial has its line."""
+    directory = Path(arguments[0])
+    job = json.loads((directory / "job.json").read_text(encoding="utf-8"))
+    _limit_memory(int(job["memory_limit"]))
+    with (directory / "result.ndjson").open("w", encoding="utf-8") as out:
+        for number, trial in enumerate(job["trials"]):
+            _line(out, {"trial": number, **play(job, trial)})
+        _line(out, {MARK: len(job["trials"])})
+    return 0
+
+
+def play(job: Mapping[str, Any], trial: Mapping[str, Any]) -> dict[str, Any]:
+    """One trial on the job's lane, as the JSON of its result."""
+    from ..ops import Ops, StoppedError
+    from ..scenarios import registry
+
+    started = time.perf_counter()
+    status, reason, outcome = Status.ERROR, "", None
+    device = _device(job, trial)
+    try:
+        scenario = registry.load(job["scenario"])
+        outcome = scenario.run(Ops(device), trial["point"], trial["settings"], job["owners"])
+        status = Status.FAULT if device.findings or outcome.findings else Status.CLEAN
+    except UnsupportedError as error:
+        status, reason = Status.UNKNOWN, str(error)
+    except SpecreproError as error:
+        status, reason = Status.UNKNOWN, f"{error}" + (f" ({error.hint})" if error.hint else "")
+    except MemoryError:
+        status, reason = Status.UNKNOWN, "the lane's memory limit was reached"
+    except StoppedError:
+        status, reason = Status.FAULT, "stopped at the first finding, as asked"
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        traceback.print_exc()
+    findings = [*device.findings, *(outcome.findings if outcome else ())]
+    return {
+        "status": str(status),
+        "reason": reason,
+        "findings": to_json(findings),
+        "evidence": to_json(_evidence(job, findings)),
+        **_told(outcome),
+        "seconds": round(time.perf_counter() - started, 4),
+    }
+
+
+def _told(outcome: Outcome | None) -> dict[str, Any]:
+    if outcome is None:
+        return {"service": None, "metrics": {}, "notes": []}
+    return {
+        "service": to_json(outcome.service),
+        "metrics": to_json(outcome.metrics),
+        "notes": list(outcome.notes),
+    }
+
+
+def _evidence(job: Mapping[str, Any], findings: list[Finding]) -> list[Evidence]:
+    owned = ", ".join(f"{tensor} by {unit}" for tensor, unit in sorted(job["owners"].items()))
+    checks = "bounds" + (", alignment" if job["lane"] == "emulator" else "")
+    checks += f", ownership of {owned}" if owned else ", no ownership declared"
+    return [Evidence("access checks", Seen.SEEN if findings else Seen.NONE, checks)]
+
+
+def _device(job: Mapping[str, Any], trial: Mapping[str, Any]) -> Any:
+    memory = int(trial["point"].get("device_gib", 80)) << 30
+    if job["lane"] == "reference":
+        from .reference import ReferenceDevice
+
+        return ReferenceDevice(memory)
+    from .emulator import EmulatorDevice
+
+    return EmulatorDevice(memory, stop_at_first=bool(job["stop_at_first"]))
+
+
+def _limit_memory(size: int) -> None:
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _line(out: TextIO, record: Mapping[str, Any]) -> None:
+    out.write(json.dumps(record) + "\n")
+    out.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,119 @@
+"""Lane `emulator`: the PTX of the same kernels, executed on numpy with every access checked."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..compiled import CompiledKernel, check_arguments, load
+from ..emulator.launch import Buffer, WrongAccess, launch
+from ..findings import bytes_past_end, ranges
+from ..ops import Array, Launch, Owners, StoppedError, Tensor
+from ..records import Finding, Source
+
+ALIGNMENT = 256  # bytes, as a device allocator gives
+
+
+class EmulatorDevice:
+    """Host memory and emulated kernels. `findings` grows launch by launch; `memory` in bytes."""
+
+    def __init__(self, memory: int, *, stop_at_first: bool = False) -> None:
+        self.memory = memory
+        self.stop_at_first = stop_at_first
+        self.findings: list[Finding] = []
+        self.instructions = 0
+        self._kernels: dict[str, CompiledKernel] = {}
+
+    def tensor(
+        self,
+        name: str,
+        values: Array,
+        *,
+        owners: Owners | None = None,
+        behind: Array | None = None,
+    ) -> Tensor:
+        return Tensor(name, aligned(values), values.shape, owners=owners, behind=behind)
+
+    def launch(self, launch_: Launch) -> None:
+        kernel = self._kernel(launch_.op)
+        manifest = kernel.manifest
+        check_arguments(manifest, launch_.args)
+        arguments = [
+            _argument(launch_.args[parameter.name]) if parameter.name in launch_.args else None
+            for parameter in manifest.parameters
+        ]
+        report = launch(
+            kernel.parsed(),
+            grid=launch_.grid,
+            block=manifest.threads,
+            args=arguments,
+            shared_bytes=manifest.shared_bytes,
+            requests=launch_.requests,
+            stop_at_first=self.stop_at_first,
+        )
+        self.instructions += report.instructions
+        tensors = {t.name: t for t in launch_.args.values() if isinstance(t, Tensor)}
+        for access in report.accesses:
+            self.findings += _findings(access, launch_, tensors)
+        if report.accesses and self.stop_at_first:
+            raise StoppedError
+
+    def read(self, tensor: Tensor) -> Array:
+        return np.lib.stride_tricks.as_strided(
+            tensor.data, tensor.shape, [s * tensor.dtype.itemsize for s in tensor.strides]
+        ).copy()
+
+    def write(self, tensor: Tensor, values: ArrayLike) -> None:
+        tensor.data[:] = np.asarray(values, tensor.dtype).reshape(-1)
+
+    def allocate(self, name: str, size: int) -> bool:
+        return size <= self.memory
+
+    def _kernel(self, op: str) -> CompiledKernel:
+        if op not in self._kernels:
+            self._kernels[op] = load(op)
+        return self._kernels[op]
+
+
+def aligned(values: Array) -> Array:
+    """A flat copy of `values` that starts at a multiple of ALIGNMENT."""
+    raw = np.empty(values.nbytes + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    flat = raw[start : start + values.nbytes].view(values.dtype)
+    flat[:] = np.asarray(values).reshape(-1)
+    return flat
+
+
+def _argument(value: Tensor | int | float | None) -> Buffer | int | float | None:
+    if isinstance(value, Tensor):
+        return Buffer(value.name, value.data, value.owners, value.behind)
+    return value
+
+
+def _findings(access: WrongAccess, at: Launch, tensors: dict[str, Tensor]) -> list[Finding]:
+    tensor = tensors.get(access.buffer or "")
+    found = []
+    for first, last in ranges(access.elements) or [None]:  # type: ignore[list-item]
+        past = access.bytes_past_end
+        if tensor is not None:
+            past = bytes_past_end(first, tensor.size, tensor.dtype.itemsize)
+        found.append(
+            Finding(
+                access.kind,
+                launch=at.index,
+                op=at.op,
+                tensor=access.buffer,
+                elements=(first, last),
+                count=last - first + 1,
+                bytes_past_end=past,
+                width=access.width,
+                block=access.block,
+                thread=access.thread,
+                threads=access.threads,
+                source=Source(access.file, access.line),
+                request=access.request,
+                step=at.step,
+                lands_in=access.lands_in,
+            )
+        )
+    return found

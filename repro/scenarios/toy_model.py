@@ -1,0 +1,68 @@
+"""A language model of one attention layer whose next token is known in closed form.
+
+Head 0 has keys of zero, so it averages the tokens of everything it sees: whoever overwrites one
+cache entry of a sequence changes every later prediction of it. Head 1 has one rotated key for all
+tokens, so it sees only its own position: a wrong rotation makes it see others. The next token is an
+integer function of the two, so a healthy draft is accepted always, and a damaged one shows.
+
+The oracle below computes the same tokens from the integers alone, without any op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+VOCAB = 16
+HEADS = 2
+HEAD_DIM = 8
+SHARPNESS = 64.0  # makes the nearest other position weigh e^-13 of the own one
+
+
+def next_token(total: int, last: int) -> int:
+    """The token after a sequence whose visible tokens sum to `total` and end in `last`; never 0.
+
+    2 and 4 have no divisor in common with VOCAB - 1, so that one exchanged token always shows.
+    """
+    return 1 + (2 * total + 4 * last + 7) % (VOCAB - 1)
+
+
+def prompt(length: int, seed: int) -> list[int]:
+    """`length` tokens of a prompt, none of them 0."""
+    return [int(t) for t in np.random.default_rng(seed).integers(1, VOCAB, length)]
+
+
+def continuation(tokens: Sequence[int], end: int, window: int) -> list[int]:
+    """The sequence grown to `end` tokens one by one: what a run without speculation serves."""
+    grown = list(tokens)
+    while len(grown) < end:
+        grown.append(next_token(sum(grown[-window:] if window else grown), grown[-1]))
+    return grown
+
+
+def embed(tokens: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Query, key and value fp16[tokens, HEADS, HEAD_DIM] before rotation."""
+    shape = (len(tokens), HEADS, HEAD_DIM)
+    query, key, value = (np.zeros(shape, np.float16) for _ in range(3))
+    key[:, 1, : HEAD_DIM // 2] = 1
+    query[:, 1, : HEAD_DIM // 2] = SHARPNESS
+    value[:, :, 0] = np.asarray(tokens)[:, None]
+    return query, key, value
+
+
+def decode(out: NDArray[Any], visible: Sequence[int]) -> list[int]:
+    """Next tokens from output fp32[queries, HEADS, HEAD_DIM] over `visible` positions each."""
+    totals = np.rint(np.nan_to_num(out[:, 0, 0]) * np.asarray(visible))
+    last = np.rint(np.nan_to_num(out[:, 1, 0]))
+    return [next_token(int(total), int(own)) for total, own in zip(totals, last, strict=True)]
+
+
+def rope_table(positions: int) -> NDArray[np.float32]:
+    """fp32[positions, HEAD_DIM]: cosines, then sines, of position / 10000^(2 i / HEAD_DIM)."""
+    half = HEAD_DIM // 2
+    frequency = 10000.0 ** (-2.0 * np.arange(half) / HEAD_DIM)
+    angle = np.arange(positions)[:, None] * frequency
+    return np.concatenate([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
