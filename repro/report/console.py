@@ -33,7 +33,7 @@ COLOR: ContextVar[Color] = ContextVar("color", default=Color.AUTO)
 class _Console(Console):
     def on_broken_pipe(self) -> NoReturn:
         """Rich would exit 1 here, which is a verdict; the command line has its own way out."""
-        raise  # noqa: PLE0704  # called while the BrokenPipeError is handled
+        raise  # called while the BrokenPipeError is handled
 
 
 def console(*, stderr: bool = False) -> Console:

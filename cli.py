@@ -1,0 +1,69 @@
+"""The command line: assembles the commands. Each imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from . import __version__
+from .repro.commands.ending import Escape, ended
+from .repro.commands.list_cases import list_cases
+from .repro.commands.schema import schema
+from .repro.commands.show import show
+from .repro.report.console import COLOR, Color
+
+
+class Commands(TyperGroup):
+    """The group of all commands; exceptions leave it unchanged by typer."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, EOFError, OSError) as error:
+            raise Escape from error
+
+
+app = typer.Typer(
+    name="specrepro",
+    cls=Commands,
+    help="Bring a reported GPU fault of an LLM engine back, and say what it is.",
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(name="list")(list_cases)
+app.command()(show)
+app.command()(schema)
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    context: typer.Context,
+    color: Annotated[
+        Color, typer.Option("--color", help="Colour and style in the output.")
+    ] = Color.AUTO,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        print(f"specrepro {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        raise typer.Exit(2)
+    COLOR.set(color)
+
+
+def main() -> None:
+    """Run the command line and exit with its status (docs/verdicts.md)."""
+    if sys.argv[1:] == ["--version"]:
+        # typer loads pydantic to convert the first option it meets
+        sys.argv[1:] = []
+        sys.exit(ended(lambda: print(f"specrepro {__version__}")))
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    sys.exit(ended(app))

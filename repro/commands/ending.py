@@ -1,0 +1,110 @@
+"""How a command ends: the one place where an exception becomes an exit status."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ..errors import Exit, SpecreproError
+
+# What a shell reports of a process that SIGPIPE ended; the reader has gone, so nobody is told.
+BROKEN_PIPE = 141
+
+
+class Escape(BaseException):
+    """Carries an exception out through typer, which would give it a status of its own.
+
+    Typer turns an interrupt, an end of input and a broken pipe into 1, which is a verdict here.
+    """
+
+
+def ended(command: Callable[[], object]) -> int:
+    """Run `command` to its end and say with which status the process must exit.
+
+    Errors of ours are explained on stderr; anything unforeseen goes to a log file whose path is
+    printed, never as a traceback to the terminal.
+    """
+    try:
+        try:
+            command()
+        finally:
+            sys.stdout.flush()
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else Exit.OK
+    except Escape as escape:
+        return _explained(escape.__cause__ or escape)
+    except BaseException as error:
+        return _explained(error)
+    return Exit.OK
+
+
+def _explained(error: BaseException) -> int:
+    if isinstance(error, KeyboardInterrupt):
+        return Exit.INTERRUPTED
+    if isinstance(error, BrokenPipeError):
+        # The interpreter flushes stdout once more on its way out, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return BROKEN_PIPE
+    from ..report.console import print_error
+
+    if not isinstance(error, SpecreproError):
+        error = _internal(error)
+    try:
+        print_error(error)
+    except BrokenPipeError:
+        return BROKEN_PIPE
+    return error.exit_status
+
+
+def _internal(error: BaseException) -> SpecreproError:
+    from ..report.escape import printable
+
+    what = printable(f"{type(error).__name__}: {error}")[:200]
+    try:
+        hint = f"the log is in {_write_log(error)}"
+    except OSError as failure:
+        hint = f"no log could be written: {failure}"
+    return SpecreproError(f"internal error: {what}", hint=hint)
+
+
+def _write_log(error: BaseException) -> Path:
+    """A Markdown file that can be put into an issue; its path. OSError if it fits nowhere."""
+    from importlib.metadata import version
+
+    now = datetime.now(UTC)
+    text = "\n".join(
+        (
+            "# specrepro: internal error",
+            "",
+            f"- time: {now.isoformat(timespec='seconds')}",
+            f"- specrepro {version('specrepro')}, Python {platform.python_version()}",
+            f"- {platform.platform()}",
+            f"- arguments: {sys.argv[1:]!r}",
+            "",
+            "```text",
+            *(line.rstrip("\n") for line in traceback.format_exception(error)),
+            "```",
+            "",
+        )
+    )
+    name = f"error-{now:%Y%m%dT%H%M%S}-{os.getpid()}.md"
+    path = _log_folder() / name
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    return path
+
+
+def _log_folder() -> Path:
+    from platformdirs import user_log_path
+
+    folder = user_log_path("specrepro", appauthor=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="specrepro-log-"))
+    return folder if os.access(folder, os.W_OK) else Path(tempfile.mkdtemp(prefix="specrepro-log-"))
