@@ -13,19 +13,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .errors import KernelError, LaunchRefusedError, StaleKernelError
 from .ops import Argument, Tensor
 
+if TYPE_CHECKING:
+    from .emulator.ptx import Kernel
+
 SCHEMA = 1
 TARGET = "sm_80"
 PACKAGE = Path(__file__).resolve().parents[1]
 SCRATCH = "scratch"  # type of the trailing pointers of Triton kernels; null in a launch
 # Element types of pointers; b16 is any type of 16 bits, moved as it is.
-DTYPES = {
+DTYPES: Mapping[str, np.dtype[Any]] = {
     "fp16": np.dtype(np.float16),
     "fp32": np.dtype(np.float32),
     "i32": np.dtype(np.int32),
@@ -139,6 +142,10 @@ class CompiledKernel:
     ptx: str
     shipped: bool
 
+    def parsed(self) -> Kernel:
+        """The kernel as the emulator executes it; parsed once a process."""
+        return _parsed(self.ptx, self.manifest.entry)
+
 
 def sha256_of_source(text: bytes) -> str:
     """Hash of a kernel source; the same for both line endings a checkout may have."""
@@ -165,6 +172,13 @@ def load(op: str, root: Path | None = None) -> CompiledKernel:
         where = str(folder / "ptx" / "manifest.json")
         raise KernelError(f"manifest of kernel {op}: {error}", where=where) from error
     return _checked(op, root, manifest.source, sha256_of_source(source), text, ptx)
+
+
+@lru_cache(maxsize=64)
+def _parsed(ptx: str, entry: str) -> Kernel:
+    from .emulator.ptx import parse
+
+    return parse(ptx).kernels[entry]
 
 
 @lru_cache(maxsize=64)
@@ -201,7 +215,7 @@ def check_arguments(manifest: Manifest, args: Mapping[str, Argument]) -> None:
         value = args[parameter.name]
         broken = _broken_rule(parameter, value)
         limit = manifest.limits.get(parameter.name)
-        if broken is None and limit is not None and operator.gt(value, limit):
+        if broken is None and limit is not None and operator.index(value) > limit:  # type: ignore[arg-type]
             broken = f"at most {limit}, the tile the kernel was compiled with"
         if broken is not None:
             raise LaunchRefusedError(

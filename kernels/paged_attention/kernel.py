@@ -71,7 +71,7 @@ def paged_attention(
     last = tl.load(query_start + row + 1)
     length = tl.load(seq_lens + row)
     for token in range(first, last):
-        at = token.to(tl.int64)
+        at = tl.cast(token, tl.int64)
         q = tl.load(query + at * query_stride + head_at, mask=in_head, other=0).to(tl.float32)
         q *= scale
         end = length - last + token + 1
@@ -97,5 +97,5 @@ def paged_attention(
             mixed = mixed * shrink + tl.sum(weight[:, None] * value, 0)
             total = total * shrink + tl.sum(weight, 0)
             peak = higher
-        mixed = tl.where(total > 0, mixed / total, 0.0)
+        mixed = tl.where(total > 0, tl.div_rn(mixed, total), 0.0)
         tl.store(out + at * out_stride + head_at, mixed, mask=in_head)

@@ -69,7 +69,7 @@ def rejection_sample(
         target_row = target_probs + draft * vocab
         draft_row = draft_probs + draft * vocab
         token = tl.load(draft_tokens + draft)
-        tried = (greedy == 0) & (token >= 0)
+        tried = (greedy == 0) & (token != -1)
         p = tl.load(target_row + token, mask=tried, other=0.0)
         q = tl.load(draft_row + token, mask=tried & (has_draft_probs != 0), other=1.0)
         u = tl.load(uniform + draft, mask=tried, other=0.0)

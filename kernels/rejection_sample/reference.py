@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...repro.ops import Tensor
+from ...repro.ops import Array, Tensor
 
 PLACEHOLDER = -1
 
@@ -41,10 +41,10 @@ def rejection_sample(
         if token == PLACEHOLDER:
             return False
         p = target_probs.load(draft * vocab + token, row=row)
-        q = np.float32(1)
-        if proposal is not None:
-            q = proposal.load(draft * vocab + token, row=row)
         u = uniform.load(draft, row=row)
+        if proposal is None:
+            return bool(p >= u)
+        q = proposal.load(draft * vocab + token, row=row)
         return bool(q > 0 and p >= u * q)
 
     def recovered(draft: int, token: int, row: int) -> int:
@@ -78,6 +78,6 @@ def rejection_sample(
         output.store(at, tokens, row=row)
 
 
-def largest(weights: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> int:
+def largest(weights: Array) -> int:
     """The lowest index of the largest weight, not-a-numbers aside; 0 where all are."""
     return int(np.argmax(np.where(np.isnan(weights), -np.inf, weights)))
