@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import importlib.metadata
-import importlib.util
 import json
 import re
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from ctypes import byref, c_char_p, c_size_t, c_void_p, create_string_buffer
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -84,25 +85,26 @@ def _compile_triton(op: str, path: Path, source: str) -> CompiledKernel:
         module = _module(path, f"specrepro_kernel_{op}")
         signature: Mapping[str, str] = module.SIGNATURE
         constants: Mapping[str, int] = module.CONSTANTS
-        compiled = triton.compile(
-            ASTSource(
-                fn=getattr(module, op),
-                signature={**signature, **dict.fromkeys(constants, "constexpr")},
-                constexprs=dict(constants),
-                attrs={
-                    (place,): [["tt.divisibility", TRITON_ALIGNMENT]]
-                    for place, kind in enumerate(signature.values())
-                    if kind.startswith("*")
-                },
-            ),
-            target=GPUTarget("cuda", int(TARGET.removeprefix("sm_")), 32),
-            # Without fusion the PTX says where each result is rounded, on every device alike.
-            options={
-                "num_warps": getattr(module, "NUM_WARPS", 1),
-                "num_stages": 1,
-                "enable_fp_fusion": False,
+        kernel = ASTSource(
+            fn=getattr(module, op),
+            signature={**signature, **dict.fromkeys(constants, "constexpr")},
+            constexprs=dict(constants),
+            attrs={
+                (place,): [["tt.divisibility", TRITON_ALIGNMENT]]
+                for place, kind in enumerate(signature.values())
+                if kind.startswith("*")
             },
         )
+        # Without fusion the PTX says where each result is rounded, on every device alike.
+        options = {
+            "num_warps": getattr(module, "NUM_WARPS", 1),
+            "num_stages": 1,
+            "enable_fp_fusion": False,
+        }
+        target = GPUTarget("cuda", int(TARGET.removeprefix("sm_")), 32)
+        with tempfile.TemporaryDirectory() as cache, triton.knobs.cache.scope():
+            triton.knobs.cache.dir = cache  # the user's cache is neither read nor filled
+            compiled = triton.compile(kernel, target=target, options=options)
     except Exception as error:  # whatever a source or Triton raises, it is the source's fault
         raise KernelError(f"Triton {version} refuses it: {error}", where=source) from error
     metadata = compiled.metadata
@@ -132,12 +134,18 @@ def _compile_triton(op: str, path: Path, source: str) -> CompiledKernel:
     return CompiledKernel(manifest, normalise(compiled.asm["ptx"], source), shipped=False)
 
 
+class _Uncached(SourceFileLoader):
+    """Reads and leaves no bytecode: an edit within the same second counts, the folder stays."""
+
+    def path_stats(self, path: str) -> Mapping[str, Any]:
+        raise OSError(f"no bytecode for {path}")
+
+
 def _module(path: Path, name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    loader = _Uncached(name, str(path))
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    loader.exec_module(module)
     return module
 
 

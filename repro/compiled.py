@@ -35,6 +35,7 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
     "i64": np.dtype(np.int64),
 }
 INTEGER_BITS = {"i32": 32, "i64": 64}
+FP32_MAX = float(np.finfo(np.float32).max)
 INSTALL_COMPILERS = "pip install 'specrepro[kernels]'"
 
 
@@ -106,6 +107,8 @@ class Manifest:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Manifest:
         """Read what `to_json` wrote; ValueError on anything else."""
+        if not isinstance(data, Mapping):
+            raise ValueError("not an object")  # noqa: TRY004 - one error for all bad content
         if data.get("schema") != SCHEMA:
             raise ValueError(f"schema {data.get('schema')!r}, known is {SCHEMA}")
         try:
@@ -237,8 +240,8 @@ def _broken_rule(parameter: Parameter, value: Argument) -> str | None:
             return f"an integer of {bits} bits"
         return None
     if isinstance(value, (int, float, np.floating, np.integer)):
-        finite = not np.isfinite(value) or abs(value) <= np.finfo(np.float32).max
-        return None if finite else "within the range of fp32"
+        within = not np.isfinite(value) or abs(value) <= FP32_MAX
+        return None if within else "within the range of fp32"
     return "a number"
 
 

@@ -46,11 +46,11 @@ def normalise(ptx: str, source: str) -> str:
 
 def relative(path: str, source: str) -> str:
     """`path` as shipped PTX names it; see `normalise`."""
-    parts = path.replace("\\", "/").split("/")
-    own = source.split("/")
+    path = path.replace("\\", "/")
+    parts, own = path.split("/"), source.split("/")
     if parts[-len(own) :] == own:
         return source
     for packages in ("site-packages", "dist-packages"):
         if packages in parts:
             return "/".join(parts[parts.index(packages) + 1 :])
-    return parts[-1]
+    return parts[-1] if parts[0] == "" or parts[0].endswith(":") else path

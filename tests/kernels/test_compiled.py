@@ -54,8 +54,7 @@ def test_shipped_ptx_holds_no_path_of_a_machine(op: str) -> None:
     assert not any(os.path.isabs(file) or "\\" in file or ".." in file for file in files)
     sections = [line.split()[1] for line in text.splitlines() if ".section" in line]
     assert set(sections) <= {".debug_str"}
-    for place in ("/home", "/root", "/tmp", "/usr", "/work", "site-packages", "//"):
-        assert place not in text
+    assert all(".file" in line for line in text.splitlines() if "/" in line)
 
 
 def test_manifest_that_is_none_is_refused(tmp_path: Path) -> None:
@@ -136,7 +135,8 @@ def test_arguments_within_the_rules_are_taken(op: str) -> None:
     check_arguments(manifest, given)
     for parameter in manifest.parameters:
         if parameter.type == "i32" and parameter.name not in manifest.limits:
-            for border in (-(2**31), 2**31 - 1, np.int64(5)):
+            borders: list[Any] = [-(2**31), 2**31 - 1, np.int64(5)]
+            for border in borders:
                 check_arguments(manifest, {**given, parameter.name: border})
 
 
