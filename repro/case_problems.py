@@ -25,8 +25,6 @@ TYPES = {
     "model_attributes_type": "a mapping",
     "scalar": "a single value (true, false, a number or text)",
 }
-# As error contexts of enumerations and literals write their choices: 'a', 'b' or 1
-CHOICE = re.compile(r"'([^']*)'|(\d+)")
 
 
 def problems(error: ValidationError, data: Mapping[str, Any]) -> list[Problem]:
@@ -34,6 +32,8 @@ def problems(error: ValidationError, data: Mapping[str, Any]) -> list[Problem]:
     found: dict[Place, Problem] = {}
     for item in error.errors(include_url=False):
         place, value = _locate(item["loc"], data)
+        if item["type"] == "too_short" and len(value) >= item["ctx"]["min_length"]:
+            continue  # entries that are refused themselves are not counted by pydantic
         found.setdefault(place, _problem(place, value, item["type"], item))
     return list(found.values())
 
@@ -75,13 +75,11 @@ def _problem(place: Place, value: Any, kind: str, item: Mapping[str, Any]) -> Pr
         known = _keys(place[:-1])
         message = f"unknown key; allowed are {', '.join(known)}"
         return Problem(place, message, nearest(str(place[-1]), known))
-    if kind in ("choice", "enum", "literal_error"):
-        allowed = context.get("allowed") or [
-            text or number for text, number in CHOICE.findall(str(context["expected"]))
-        ]
+    if kind == "literal_error":
+        return Problem(place, f"must be {context['expected'].lower()}, not {describe(value)}")
+    if kind in ("choice", "enum"):
+        allowed = context.get("allowed") or re.findall("'([^']*)'", context["expected"])
         message = f"must be one of {', '.join(allowed)}, not {describe(value)}"
-        if len(allowed) == 1:
-            message = f"must be {allowed[0]}, not {describe(value)}"
         hint = nearest(value, allowed) if isinstance(value, str) else None
         if place == ("class",) and isinstance(value, str) and value.upper() in FAULT_CLASSES:
             hint = f"{value.upper()} is {quoted(FAULT_CLASSES[value.upper()])}"
