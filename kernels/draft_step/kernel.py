@@ -5,7 +5,9 @@ Semantics: the draft loop of vLLM. at_limit says what becomes of a position >= l
   PAD     slot -1 and length 1; the position runs on, so the request stays padded: the inline code
           of Model Runner V1 up to 0.17.1 (v1/spec_decode/eagle.py);
   CLAMP   the position stays at limit - 1 and the length at limit, the last slot is written again:
-          Model Runner V2, 0.12.0 to 0.33.0 (`_update_draft_inputs_kernel`).
+          Model Runner V2, 0.12.0 to 0.33.0 (the `_update_*inputs_kernel` of its speculators).
+The fused kernel of V1 from 0.18.0 on (v1/spec_decode/utils.py) is none of the three: it writes
+position 0 back where it pads, and so resumes at position 1 if it is ever asked again.
 Row rule: grid x = request. One request a program.
 Not checked, as upstream (vllm#54296): whether the position lies within the block-table row.
 """

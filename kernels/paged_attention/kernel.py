@@ -1,7 +1,7 @@
 """Causal attention of each request's last tokens over its paged KV cache; device side.
 
-Semantics: the unified attention of vLLM's Triton backend (v1/attention/ops), reduced to what the
-cases need: no `tl.dot`, one key/value head for `group` query heads, optional sliding window.
+Semantics: vLLM's Triton attention backend, reduced to what the cases need: no `tl.dot`, one
+key/value head for `group` query heads, optional sliding window.
 A query at position p of a request sees positions 0..p, or the last `window` of them, itself
 included; a query that sees nothing gets 0. Online softmax in fp32.
 Row rule: grid x = request, grid y = query head.

@@ -1,7 +1,7 @@
 """Slots of the tokens of a batch; device side of `slot_mapping`.
 
-Semantics: `_compute_slot_mapping_kernel` of vLLM's v1/worker/block_table.py, and the slot-mapping
-kernels of its Model Runner V2 (v1/worker/gpu/block_table.py), which compute the same.
+Semantics: the slot-mapping kernels of vLLM's two model runners (v1/worker/block_table.py and
+v1/worker/gpu/block_table.py), which compute the same.
 Row rule: grid x = request; one program more, the last, pads.
 Not checked, as in every release from 0.11.0 to 0.33.0 (vllm#54296 is open): whether a position lies
 within the row of the block table. A position past it reads what lies behind the row.
