@@ -11,6 +11,8 @@ from typer.core import TyperGroup
 from . import __version__
 from .repro.commands.ending import Escape, ended
 from .repro.commands.list_cases import list_cases
+from .repro.commands.run import run
+from .repro.commands.runs import app as runs
 from .repro.commands.schema import schema
 from .repro.commands.show import show
 from .repro.report.console import COLOR, Color
@@ -36,6 +38,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(run)
+app.add_typer(runs, name="runs")
 app.command(name="list")(list_cases)
 app.command()(show)
 app.command()(schema)
@@ -66,4 +70,4 @@ def main() -> None:
         sys.exit(ended(lambda: print(f"specrepro {__version__}")))
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    sys.exit(ended(app))
+    sys.exit(ended(lambda: app(prog_name="specrepro")))

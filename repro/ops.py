@@ -255,7 +255,7 @@ class Ops:
         """Advance every request by one draft token, in place; see kernels/draft_step.
 
         positions int64[requests], seq_lens int32[requests], slots int64[requests]. at_limit: what
-        happens to a position >= limit (AT_LIMIT of kernels/draft_step/reference.py). Rows: requests.
+        happens to a position >= limit (AT_LIMIT of the draft_step reference). Rows: requests.
         """
         self._launch(
             "draft_step",

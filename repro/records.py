@@ -209,7 +209,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """A trial and what its lane made of it. `status` is what was seen, not whether it was right."""
+    """A trial and what its lane made of it. `status` is what was seen, not whether it was right.
+
+    tensors: name -> "key_cache fp16[64, 2, 8]" of those the findings name.
+    """
 
     trial: Trial
     status: Status
@@ -218,6 +221,7 @@ class TrialResult:
     service: Service | None = None
     metrics: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    tensors: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
     seconds: float = 0.0
 

@@ -60,6 +60,7 @@ def play(job: Mapping[str, Any], trial: Mapping[str, Any]) -> dict[str, Any]:
         "status": str(status),
         "reason": reason,
         "findings": to_json(findings),
+        "tensors": device.tensors,
         "evidence": to_json(_evidence(job, findings)),
         **_told(outcome),
         "seconds": round(time.perf_counter() - started, 4),

@@ -21,6 +21,7 @@ class EmulatorDevice:
         self.memory = memory
         self.stop_at_first = stop_at_first
         self.findings: list[Finding] = []
+        self.tensors: dict[str, str] = {}  # what a reader is told of each tensor found wrong
         self.instructions = 0
         self._kernels: dict[str, CompiledKernel] = {}
 
@@ -55,6 +56,8 @@ class EmulatorDevice:
         tensors = {t.name: t for t in launch_.args.values() if isinstance(t, Tensor)}
         for access in report.accesses:
             self.findings += _findings(access, launch_, tensors)
+            if access.buffer in tensors:
+                self.tensors[access.buffer] = repr(tensors[access.buffer])
         if report.accesses and self.stop_at_first:
             raise StoppedError
 

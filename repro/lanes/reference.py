@@ -28,6 +28,7 @@ class ReferenceDevice:
     def __init__(self, memory: int) -> None:
         self.memory = memory
         self.findings: list[Finding] = []
+        self.tensors: dict[str, str] = {}  # what a reader is told of each tensor found wrong
         self._launch: Launch | None = None
         self._wrong: dict[Key, list[NDArray[np.int64]]] = defaultdict(list)
         self._tensors: dict[str, Tensor] = {}
@@ -83,6 +84,7 @@ class ReferenceDevice:
     def _collect(self, launch: Launch) -> None:
         for (kind, file, line, name, request), parts in self._wrong.items():
             tensor = self._tensors[name]
+            self.tensors[name] = repr(tensor)
             for first, last in ranges(np.concatenate(parts)):
                 self.findings.append(
                     Finding(

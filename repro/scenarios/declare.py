@@ -19,10 +19,16 @@ KIND_NAMES = {bool: "true or false", int: "a whole number", float: "a number", s
 LONGEST_NUMBER = 40
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The hint for a name that is not known: the nearest one that is, None if nothing is near."""
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` may have been meant to be, None if nothing is near."""
     found = difflib.get_close_matches(name[:200], list(known), n=1, cutoff=0.6)
-    return f"did you mean {quoted(found[0])}?" if found else None
+    return found[0] if found else None
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The hint for a name that is not known, None if no known one is near."""
+    found = nearest_name(name, known)
+    return f"did you mean {quoted(found)}?" if found else None
 
 
 @dataclass(frozen=True, slots=True)

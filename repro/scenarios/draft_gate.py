@@ -4,8 +4,8 @@ The draft model keeps its native length D while `--hf-overrides` lets the target
 drafting, vLLM's runner V1 compares the batch's longest request, its scheduled drafts all counted as
 accepted, plus k with D (`_input_fits_in_drafter`, 0.23.0; an expression in place before). If that
 does not fit, nobody drafts: every request of the batch gets token 0, k times, without
-probabilities, and the target verifies them. This file holds the declaration and the closed form; `draft_gate_run.py`
-the program.
+probabilities, and the target verifies them. This file holds the declaration and the closed form;
+`draft_gate_run.py` the program.
 """
 
 from __future__ import annotations

@@ -169,6 +169,7 @@ def play(
         "steps": engine.steps,
         "tokens_by_step": {NAMES[r.number]: r.grown for r in engine.requests},
         "shut": _cost(engine),
+        "table": _table(engine),
     }
     if samples := int(point["samples"]):
         drafts = "zeros" if engine.zeros else "none"
@@ -204,6 +205,22 @@ def play(
         metrics=metrics,
         notes=tuple(notes),
     )
+
+
+def _table(engine: Engine) -> dict[str, Any]:
+    """Acceptance against length, a row an engine step, for the page of the run."""
+    names = [NAMES[r.number] for r in engine.requests]
+    columns = ["step", "longest", "gate before"]
+    for name in names:
+        columns += [f"{name}: length", "slots", "accepted"]
+    rows = []
+    for number, row in enumerate(engine.steps):
+        gate = engine.steps[number - 1]["gate"] if number else ""
+        cells = [number, row["longest"], gate]
+        for name in names:
+            cells += [row[key].get(name, "") for key in ("lengths", "slots", "accepted")]
+        rows.append(cells)
+    return {"columns": columns, "rows": rows}
 
 
 def _cost(engine: Engine) -> dict[str, Any]:

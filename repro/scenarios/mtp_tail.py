@@ -77,6 +77,8 @@ UNITS: Mapping[str, tuple[str, ...]] = {
     "block_table": ("row",),
     "key_cache": ("block",),
     "value_cache": ("block",),
+    "routed_experts": ("block",),
+    "routed_weights": ("block",),
 }
 
 
@@ -97,8 +99,6 @@ def contradiction(
             f"{seq_len} is too short: a step of {drafts} drafts that fits comes first, "
             f"so at least {drafts + 3}"
         )
-    if settings.get("routed") and point["placement"] != "unmapped":
-        return "placement", "routed tokens are recorded for placement unmapped only"
     if point["placement"] == "neighbour":
         longest = int(point["neighbour_len"]) + int(point["neighbour_new"])
         least = 2 * drafts + 4
@@ -140,10 +140,10 @@ def predict(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> tupl
     """What must be found, from the parameters alone: partial findings; () means clean."""
     past = overrun(point, settings)
     length, size = int(point["max_model_len"]), int(point["block_size"])
+    tensors = ["key_cache", "value_cache"]
+    if settings["routed"]:
+        tensors += ["routed_experts", "routed_weights"]
     if point["placement"] == "unmapped":
-        tensors = ["key_cache", "value_cache"]
-        if settings["routed"]:
-            tensors += ["routed_experts", "routed_weights"]
         return tuple(
             Finding(
                 Kind.OUT_OF_BOUNDS_WRITE, op="kv_write", tensor=tensor, elements=slot_elements(p)
@@ -186,7 +186,7 @@ def predict(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> tupl
                 elements=slot_elements(first + p - length),
             )
             for p in past
-            for tensor in ("key_cache", "value_cache")
+            for tensor in tensors
         ),
         Finding(Kind.ACCEPTANCE_LOSS, op="rejection_sample", tensor="draft_tokens", request=1),
     )

@@ -68,10 +68,16 @@ class Engine:
         if settings["routed"]:
             # expert ids and weights of every token, kept by slot as RL post-training asks for them
             shape = (slots, model.HEADS, model.HEAD_DIM)
-            self.routing = (
-                ops.device.tensor("routed_experts", np.zeros(shape, np.float16)),
-                ops.device.tensor("routed_weights", np.zeros(shape, np.float16)),
+            blocks = -(-slots // self.pages.block_size)
+            experts, weights = (
+                ops.device.tensor(
+                    name,
+                    np.zeros(shape, np.float16),
+                    owners=self.pages.block_owners(name, blocks, WIDTH),
+                )
+                for name in ("routed_experts", "routed_weights")
             )
+            self.routing = experts, weights
 
     def _unlike(self, start: Sequence[int], prompt: list[int]) -> list[int]:
         """A prompt that differs from what an overrun would write over it, token by token."""

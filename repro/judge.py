@@ -1,0 +1,213 @@
+"""From evidence to a verdict. Pure, and fail closed: what is missing or unreadable is never clean.
+
+REPRODUCED      every variant that ran came out as expected, a lane that executes kernels showed at
+                least one fault, every fix is clean and serves, and no two lanes disagree
+NOT REPRODUCED  something decisive came out otherwise
+INCONCLUSIVE    neither: evidence is missing or unknown, lanes disagree, or nothing was asked that
+                could decide
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .agreement import Elements, difference, places, spans
+from .lanes.catalog import CATALOG, OUTCOMES
+from .plan import Plan, Step, Wanted
+from .records import Cause, Finding, RunVerdict, Scalar, Status, TrialResult
+
+DECIDED = (Status.FAULT, Status.CLEAN)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict of a case, the reasons (contradictions first), and what was not looked at.
+
+    agrees: (step number, lane) of kernel-executing trials that name the same accesses as the
+    reference.
+    """
+
+    verdict: RunVerdict
+    cause: Cause
+    reasons: tuple[str, ...]
+    unobserved: tuple[str, ...]
+    agrees: frozenset[tuple[int, str]]
+
+
+def judge(plan: Plan, results: Mapping[str, Sequence[TrialResult]], cause: Cause) -> Judgement:
+    """Judge a case. results: by lane, one result for each step of the plan, in its order."""
+    wrong: list[str] = []
+    unknown: list[str] = []
+    disagree: list[str] = []
+    unobserved = list(plan.left_out)
+    agrees: set[tuple[int, str]] = set()
+    shown = False
+    for lane in plan.lanes:
+        lane_results = results.get(lane, ())
+        if len(lane_results) != len(plan.steps):
+            unknown.append(f"{lane}: {len(lane_results)} results for {len(plan.steps)} trials")
+            continue
+        skipped = {r.reason for r in lane_results if r.status is Status.SKIPPED}
+        unobserved += [f"lane {lane}: {reason}" for reason in sorted(skipped)]
+        for step, result in zip(plan.steps, lane_results, strict=True):
+            if result.status is Status.SKIPPED:
+                continue
+            where = f"{name(step)} in lane {lane}"
+            if result.status not in DECIDED:
+                unknown.append(f"{where}: {result.status}: {result.reason or 'no reason given'}")
+                continue
+            problems = compare(step.wanted, result)
+            wrong += [f"{where}: {problem}" for problem in problems]
+            if not problems and result.status is Status.FAULT and CATALOG[lane].kernels:
+                shown = True
+    for number, step in enumerate(plan.steps):
+        for lane in plan.lanes:
+            found = _difference(plan, results, number, lane)
+            if found:
+                disagree.append(f"{name(step)}: reference and {lane} disagree: {found}")
+            elif found is not None:
+                agrees.add((number, lane))
+    verdict = RunVerdict.REPRODUCED
+    missing: list[str] = []
+    if wrong:
+        verdict = RunVerdict.NOT_REPRODUCED
+    elif disagree or unknown:
+        verdict = RunVerdict.INCONCLUSIVE
+    elif not shown:
+        verdict = RunVerdict.INCONCLUSIVE
+        missing.append(_nothing_shown(plan, results))
+    reasons = wrong + disagree + unknown + missing
+    if not reasons:
+        reasons = [_summary(plan, results)]
+    return Judgement(verdict, cause, tuple(reasons), tuple(unobserved), frozenset(agrees))
+
+
+def compare(wanted: Wanted, result: TrialResult) -> list[str]:
+    """What of a decided trial came out otherwise than wanted; [] if nothing did."""
+    problems = []
+    if wanted.literal_clean and wanted.predicted:
+        problems.append("the case file says clean, the closed form says fault")
+    if wanted.status is Status.CLEAN:
+        if result.findings:
+            problems.append(f"expected clean, found {describe(result.findings[0])}")
+        if wanted.fix:
+            problems += _service_problems(result)
+        return problems
+    for literal in wanted.literal:
+        if not any(_matches(literal, finding) for finding in result.findings):
+            said = ", ".join(f"{key} {value}" for key, value in literal.items())
+            problems.append(f"expected a finding of {said}; {_instead(result, literal)}")
+    expected = _unions(wanted.predicted, by_request=wanted.predicted)
+    found = _unions(result.findings, by_request=wanted.predicted)
+    for key, elements in expected.items():
+        kind, op, tensor, request = key
+        what = f"{kind} by {op} of {tensor}" + ("" if request is None else f", request {request}")
+        if key not in found:
+            problems.append(f"expected {what}, found none")
+        elif elements is not None and elements != found[key]:
+            problems.append(f"expected {what} at {spans(elements)}, found {spans(found[key])}")
+    if wanted.literal and not wanted.predicted:
+        problems.append("the case file expects a fault, the closed form says clean")
+    return problems
+
+
+def name(step: Step) -> str:
+    """A step for a reader: the variant, and the parameters that tell its point from others."""
+    marks = [f"{key}={step.point[key]}" for key in ("placement",) if key in step.point]
+    return step.variant + (f" ({', '.join(marks)})" if marks else "")
+
+
+def describe(finding: Finding) -> str:
+    """A finding in a line of a reason."""
+    where = f" at {finding.elements[0]}..{finding.elements[1]}" if finding.elements else ""
+    return f"{finding.kind} by {finding.op} of {finding.tensor}{where}, launch {finding.launch}"
+
+
+def _difference(
+    plan: Plan, results: Mapping[str, Sequence[TrialResult]], number: int, lane: str
+) -> str | None:
+    """How a lane differs from the reference in what both can locate; None: not comparable."""
+    kinds = CATALOG["reference"].locates & CATALOG[lane].locates
+    if not CATALOG[lane].kernels or not kinds - OUTCOMES:
+        return None
+    pair = []
+    for one in ("reference", lane):
+        lane_results = results.get(one, ())
+        if len(lane_results) != len(plan.steps) or lane_results[number].status not in DECIDED:
+            return None
+        pair.append(places(lane_results[number].findings, kinds))
+    return difference(*pair)
+
+
+def _unions(
+    findings: Iterable[Finding], by_request: Iterable[Finding]
+) -> dict[tuple[str, str | None, str | None, int | None], Elements]:
+    """Element sets by kind, op, tensor, and by request where a wanted finding names one."""
+    named = {(f.kind, f.op, f.tensor) for f in by_request if f.request is not None}
+    sets: dict[tuple[str, str | None, str | None, int | None], set[int] | None]
+    sets = defaultdict(set)
+    for f in findings:
+        request = f.request if (f.kind, f.op, f.tensor) in named else None
+        key = (str(f.kind), f.op, f.tensor, request)
+        known = sets[key]
+        if f.elements is None:
+            sets[key] = None
+        elif known is not None:
+            known.update(range(f.elements[0], f.elements[1] + 1))
+    return {k: None if v is None else frozenset(v) for k, v in sets.items()}
+
+
+def _matches(literal: Mapping[str, Scalar], finding: Finding) -> bool:
+    seen: dict[str, Scalar | None] = {
+        "kind": finding.kind,
+        "op": finding.op,
+        "tensor": finding.tensor,
+        "first_element": finding.elements[0] if finding.elements else None,
+        "request": finding.request,
+        "step": finding.step,
+    }
+    return all(seen[key] == value for key, value in literal.items())
+
+
+def _instead(result: TrialResult, literal: Mapping[str, Scalar]) -> str:
+    same = [f for f in result.findings if f.kind == literal["kind"]] or list(result.findings)
+    return f"found {describe(same[0])}" if same else "found none"
+
+
+def _service_problems(result: TrialResult) -> list[str]:
+    service = result.service
+    if service is None:
+        return ["the fix is clean, but whether it serves was not seen"]
+    problems = []
+    if not service.finished:
+        problems.append("the fix does not serve: a request did not reach its length")
+    if not service.tokens_right:
+        problems.append("the fix does not serve: tokens differ from a run without speculation")
+    if not service.speculated:
+        problems.append("the fix does not serve: no speculation where it fits")
+    return problems
+
+
+def _nothing_shown(plan: Plan, results: Mapping[str, Sequence[TrialResult]]) -> str:
+    ran = [
+        lane
+        for lane in plan.lanes
+        if CATALOG[lane].kernels and any(r.status in DECIDED for r in results.get(lane, ()))
+    ]
+    if not ran:
+        return "no lane that executes kernels ran"
+    if not any(step.wanted.status is Status.FAULT for step in plan.steps):
+        return "nothing was asked for that should show a fault"
+    return "no lane that executes kernels showed the fault"
+
+
+def _summary(plan: Plan, results: Mapping[str, Sequence[TrialResult]]) -> str:
+    faults = sum(step.wanted.status is Status.FAULT for step in plan.steps)
+    clean = len(plan.steps) - faults
+    lanes = [lane for lane in plan.lanes if any(r.status in DECIDED for r in results.get(lane, ()))]
+    return (
+        f"{faults} variant{'s'[: faults != 1]} at a point showed the fault as expected and "
+        f"{clean} came out clean, in {' and '.join(lanes)}"
+    )

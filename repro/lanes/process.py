@@ -1,0 +1,218 @@
+"""A lane's child process: start it, wait for it, end it, and read what it left.
+
+The child is a fresh interpreter in a process group and a scratch directory of its own. How it ends
+is evidence: a signal, a time-out, a missing or cut result file make its trials unknown, never
+clean.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..records import Evidence, Finding, Seen, Service, Status, Trial, TrialResult
+from .child import MARK
+
+LONGEST_LINE = 64 << 20  # bytes of one result line; more is not a result of ours
+# What a lane needs of the environment. Secrets of the caller are not for a child that runs a case.
+INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a child ended. `reason` is "" for a child that ended well."""
+
+    reason: str
+    timed_out: bool
+    seconds: float
+
+
+@dataclass(slots=True)
+class Children:
+    """The children now running, so that an interrupt can end them all."""
+
+    running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stopped: bool = False
+
+    def stop(self) -> None:
+        """End every child and its group, now and for those that would start later."""
+        with self.lock:
+            self.stopped = True
+            for child in self.running.values():
+                end_group(child)
+
+
+def run_child(directory: Path, timeout: float, children: Children) -> Ending:
+    """Run the job in `directory` (job.json) and wait; its output goes to files beside it."""
+    scratch = directory / "scratch"
+    scratch.mkdir(exist_ok=True)
+    environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    environment |= {
+        "PYTHONSAFEPATH": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        # one thread a child: lanes run side by side, and the numbers must not depend on it
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+        if name in os.environ:
+            environment[name] = os.environ[name]
+    command = [sys.executable, "-m", "specrepro.repro.lanes.child", str(directory)]
+    started = time.monotonic()
+    with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
+        with children.lock:
+            if children.stopped:
+                return Ending("not started: the run was interrupted", False, 0.0)
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                cwd=scratch,
+                env=environment,
+                start_new_session=True,
+            )
+            children.running[child.pid] = child
+        timed_out = False
+        try:
+            child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+        finally:
+            end_group(child)
+            child.wait()
+            with children.lock:
+                del children.running[child.pid]
+    seconds = time.monotonic() - started
+    if timed_out:
+        return Ending(f"no end within {timeout:g} s", True, seconds)
+    if child.returncode < 0:
+        return Ending(f"ended by {signal_name(-child.returncode)}", False, seconds)
+    if child.returncode:
+        return Ending(f"ended with status {child.returncode}", False, seconds)
+    return Ending("", False, seconds)
+
+
+def end_group(child: subprocess.Popen[bytes]) -> None:
+    """Kill the child's process group; what it started ends with it."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return  # all of it has ended
+    except PermissionError:  # a zombie that was not waited for yet, on some systems
+        child.kill()
+
+
+def signal_name(number: int) -> str:
+    """SIGKILL for 9; the number where it has no name here."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def read_results(
+    directory: Path, trials: Sequence[Trial], ending: Ending
+) -> tuple[TrialResult, ...]:
+    """One result a trial, in order. What the file does not hold whole stays unknown."""
+    lines, complaint = _lines(directory / "result.ndjson")
+    ended = ending.reason or complaint
+    if not ended and (not lines or lines[-1].get(MARK) != len(trials)):
+        ended = "the result file has no completion mark"
+    by_number = {line["trial"]: line for line in lines if isinstance(line.get("trial"), int)}
+    running = max(by_number, default=-1) + 1  # the trial in which a child ended early
+    return tuple(
+        _result(trial, by_number[number], ended)
+        if number in by_number
+        else _unknown(trial, ending, ended, number == running)
+        for number, trial in enumerate(trials)
+    )
+
+
+def complete(directory: Path, count: int) -> bool:
+    """Whether a child left a whole result file for `count` trials."""
+    lines, complaint = _lines(directory / "result.ndjson")
+    return not complaint and len(lines) == count + 1 and lines[-1].get(MARK) == count
+
+
+def _lines(path: Path) -> tuple[list[dict[str, Any]], str]:
+    lines: list[dict[str, Any]] = []
+    try:
+        with path.open("rb") as file:
+            while raw := file.readline(LONGEST_LINE):
+                if not raw.endswith(b"\n"):
+                    return lines, "the result file is cut"
+                record = json.loads(raw)
+                if not isinstance(record, dict):
+                    return lines, "the result file holds something else"
+                lines.append(record)
+    except OSError as error:
+        return lines, f"no result file ({error.strerror})"
+    except (ValueError, RecursionError):
+        return lines, "the result file cannot be read"
+    return lines, ""
+
+
+def _unknown(trial: Trial, ending: Ending, reason: str, running: bool) -> TrialResult:
+    status = Status.TIMEOUT if ending.timed_out and running else Status.UNKNOWN
+    said = reason or "its result is missing"
+    seen = Seen.SEEN if ending.reason and running else Seen.UNOBSERVABLE
+    return TrialResult(trial, status, evidence=(Evidence("process", seen, said),), reason=said)
+
+
+def _result(trial: Trial, line: Mapping[str, Any], ended: str) -> TrialResult:
+    try:
+        service = line["service"]
+        evidence = [Evidence.from_json(e) for e in line["evidence"]]
+        result = TrialResult(
+            trial,
+            Status(line["status"]),
+            findings=tuple(Finding.from_json(f) for f in line["findings"]),
+            service=None if service is None else Service(**service),
+            metrics=dict(line["metrics"]),
+            notes=tuple(str(note) for note in line["notes"]),
+            tensors={str(k): str(v) for k, v in line["tensors"].items()},
+            reason=str(line["reason"]),
+            seconds=float(line["seconds"]),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        said = f"the result cannot be read: {error}"
+        return TrialResult(
+            trial,
+            Status.UNKNOWN,
+            evidence=(Evidence("process", Seen.UNOBSERVABLE, said),),
+            reason=said,
+        )
+    state = Seen.SEEN if ended else Seen.NONE
+    evidence.append(Evidence("process", state, ended or "ended with its completion mark"))
+    if ended:  # a line of a file that is not whole may be the wrong one of two
+        return TrialResult(
+            trial,
+            Status.UNKNOWN,
+            findings=result.findings,
+            evidence=tuple(evidence),
+            reason=ended,
+            seconds=result.seconds,
+        )
+    return TrialResult(
+        trial,
+        result.status,
+        findings=result.findings,
+        evidence=tuple(evidence),
+        service=result.service,
+        metrics=result.metrics,
+        notes=result.notes,
+        tensors=result.tensors,
+        reason=result.reason,
+        seconds=result.seconds,
+    )

@@ -1,0 +1,143 @@
+"""From a case to its trials. Pure: reads no file, starts nothing.
+
+Points: the case's own (the *named* one, with --set applied); its faces, the points that a `when` of
+an expectation describes (only where nothing was set by hand); and with --sweep the cross product.
+Literal expectations hold at the points the file itself names; elsewhere, and there as well, the
+scenario's closed form says what must be found.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, cast
+
+from .errors import UsageError
+from .records import Finding, Scalar, Status, Trial
+from .scenarios import registry
+from .scenarios.declare import nearest
+
+if TYPE_CHECKING:
+    from .case import Case
+
+Point = Mapping[str, Scalar]
+
+
+class ClosedForm(Protocol):
+    """The part of a scenario that planning asks: findings from the parameters alone."""
+
+    def predict(self, point: Point, settings: Point) -> tuple[Finding, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What must come out of a variant at a point.
+
+    predicted: the closed form, partial findings, () for clean. literal: what the case file says
+    there (findings; () where it says clean or nothing). literal_clean: it says clean.
+    fix: every expectation of the variant is clean, so it must also serve.
+    """
+
+    predicted: tuple[Finding, ...]
+    literal: tuple[Mapping[str, Scalar], ...]
+    literal_clean: bool
+    fix: bool
+
+    @property
+    def status(self) -> Status:
+        return Status.FAULT if self.predicted or self.literal else Status.CLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A variant at a point, for every lane: `settings` and `wanted` with it."""
+
+    variant: str
+    point: Point
+    settings: Point
+    wanted: Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps of a case, the lanes they run in, and what of the case was not asked for."""
+
+    case: str
+    steps: tuple[Step, ...]
+    lanes: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    def trials(self, lane: str) -> list[Trial]:
+        return [
+            Trial(self.case, step.variant, lane, step.point, step.wanted.status)
+            for step in self.steps
+        ]
+
+
+def plan(
+    case: Case,
+    written: Case,
+    *,
+    sweep: bool = False,
+    variants: Sequence[str] = (),
+    lanes: Sequence[str] = (),
+) -> Plan:
+    """Plan `case` (overrides applied) of which `written` is the file's own text.
+
+    variants, lanes: what was asked for, all if empty. UsageError for a name the case has not.
+    """
+    chosen = _chosen("variant", variants, tuple(case.variants), case.id)
+    chosen_lanes = _chosen("lane", lanes, case.lanes, case.id)
+    from .case import points, settings
+
+    declaration = registry.declaration(case.scenario)
+    closed = cast(ClosedForm, registry.load(case.scenario))
+    named = points(written)[0]
+    own = points(case, sweep)
+    faces = [] if case.params != written.params else _faces(written, named)
+    steps = []
+    for point in (*own, *(face for face in faces if face not in own)):
+        for variant in chosen:
+            expectations = [e for e in written.expect if e.variant == variant]
+            applies = [e for e in expectations if e.applies(point)]
+            if point in faces and point not in own and not applies:
+                continue
+            in_file = point == named or point in faces
+            given = settings(case, variant, declaration)
+            wanted = Wanted(
+                predicted=closed.predict(point, given),
+                literal=tuple(
+                    e.finding.model_dump(mode="json", exclude_none=True)
+                    for e in applies
+                    if in_file and e.finding is not None
+                ),
+                literal_clean=in_file and any(e.clean for e in applies),
+                fix=all(e.clean for e in expectations),
+            )
+            steps.append(Step(variant, point, given, wanted))
+    left_out = [f"variant {name}" for name in case.variants if name not in chosen]
+    left_out += [f"lane {name}" for name in case.lanes if name not in chosen_lanes]
+    return Plan(case.id, tuple(steps), chosen_lanes, tuple(left_out))
+
+
+def _faces(case: Case, named: Point) -> list[Point]:
+    """The points that `when`s describe, besides the named one, in order of appearance."""
+    faces: list[Point] = []
+    for expectation in case.expect:
+        values = [v if isinstance(v, tuple) else (v,) for v in expectation.when.values()]
+        for combination in itertools.product(*values):
+            face = {**named, **dict(zip(expectation.when, combination, strict=True))}
+            if face != named and face not in faces:
+                faces.append(face)
+    return faces
+
+
+def _chosen(what: str, asked: Sequence[str], known: tuple[str, ...], case: str) -> tuple[str, ...]:
+    for name in asked:
+        if name not in known:
+            raise UsageError(
+                f"case {case} has no {what} {name!r}; it has {', '.join(known)}",
+                hint=nearest(name, known),
+            )
+    return tuple(name for name in known if name in asked) if asked else known

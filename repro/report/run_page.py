@@ -1,0 +1,283 @@
+"""The page of a run in a terminal, written from the stored record alone.
+
+Every string of the record may come from a case file, a kernel or a log; `printable` stands between
+each of them and the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from .escape import printable
+from .run_grid import sweep_grid
+from .upstream import shorthand
+
+Record = Mapping[str, Any]
+
+VERDICT_STYLE = {
+    "REPRODUCED": "bold green",
+    "NOT REPRODUCED": "bold red",
+    "INCONCLUSIVE": "bold yellow",
+}
+STATUS_STYLE = {"fault": "magenta", "clean": "green", "skipped": "dim"}
+VERB = {"write": "write", "read": "read"}
+
+
+def print_run(out: Console, record: Record, *, quiet: bool = False, verbose: bool = False) -> None:
+    """A panel a case; with `quiet` a line a case; with `verbose` every finding and reason."""
+    cases = record["cases"]
+    for number, case in enumerate(cases):
+        if quiet:
+            out.print(headline(case, case_seconds(case)), soft_wrap=True)
+            continue
+        if number:
+            out.print()
+        out.print(panel(case, verbose=verbose))
+    if not quiet and len(cases) > 1:
+        out.print()
+        out.print(_closing(record))
+
+
+def headline(case: Record, seconds: float) -> Text:
+    """The case, its verdict, and how far the upstream cause is settled."""
+    verdict, cause = str(case["verdict"]), str(case["cause"])
+    text = Text.assemble(
+        (printable(case["id"]), "bold"), "   ", (verdict, VERDICT_STYLE.get(verdict, "bold"))
+    )
+    if verdict == "REPRODUCED" and cause != "confirmed":
+        text.append(" as a fault model")
+    text.append(f" · upstream cause {cause}")
+    text.append(f"   {seconds:.1f} s", "dim")
+    return text
+
+
+def case_seconds(case: Record) -> float:
+    """Seconds of work in the lanes, the longest lane counted."""
+    lanes: dict[str, float] = {}
+    for trial in case["trials"]:
+        lanes[trial["lane"]] = lanes.get(trial["lane"], 0.0) + trial["seconds"]
+    return max(lanes.values(), default=0.0)
+
+
+def panel(case: Record, *, verbose: bool = False) -> Group:
+    """Everything about one case."""
+    parts: list[RenderableType] = [
+        headline(case, case_seconds(case)),
+        Text.assemble(
+            printable(case["title"]),
+            "   ",
+            (shorthand(case["report"]), "cyan"),
+            (f" (docs/faults/{case['class']}.md)", "dim"),
+        ),
+        Text(),
+    ]
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(no_wrap=True, style="dim", min_width=7)
+    rows.add_column(overflow="fold")
+    for label, body in _facts(case):
+        rows.add_row(label, body)
+    if rows.row_count:
+        parts += [_indent(rows), Text()]
+    parts += [_indent(lane_table(case)), _indent(_legend(case))]
+    parts += [_indent(part) for part in _more(case, verbose)]
+    return Group(*parts)
+
+
+def _facts(case: Record) -> list[tuple[str, RenderableType]]:
+    facts: list[tuple[str, RenderableType]] = []
+    if case["verdict"] != "REPRODUCED":
+        facts += [("why", Text(printable(reason))) for reason in case["reasons"][:5]]
+    shown = case["shown"]
+    if not shown:
+        return facts
+    facts.append(("what", Text(printable(what(shown["finding"], shown.get("tensor"))))))
+    facts += [("who", Text(printable(note))) for note in shown["notes"][:1]]
+    source = shown["finding"]["source"]
+    if source:
+        facts.append(("where", _where(source, shown["excerpt"])))
+    facts += [("effect", Text(printable(note))) for note in shown["notes"][1:]]
+    return facts
+
+
+def what(finding: Record, tensor: str | None) -> str:
+    """A finding as a sentence."""
+    kind = str(finding["kind"])
+    name = tensor or finding["tensor"] or "unknown memory"
+    elements, count = finding["elements"], finding["count"]
+    if kind == "acceptance_loss":
+        return (
+            f"request {finding['request']}: {finding['got']} of {finding['expected']} verified "
+            f"drafts accepted; first lost in launch {finding['launch']}"
+        )
+    if kind == "oversized_allocation":
+        return (
+            f"the block id read past {name} asks for {_bytes(finding['got'])}, "
+            f"of {_bytes(finding['expected'])}"
+        )
+    if kind == "wrong_value":
+        return f"{name}: expected {finding['expected']}, got {finding['got']}"
+    access = "write" if kind.endswith("write") else "read" if kind.endswith("read") else kind
+    text = f"{access} of {finding['width']} bytes"
+    if elements:
+        text += f" at element {elements[0]} of {name}"
+    if finding["bytes_past_end"] == 0:
+        text += ", first byte past its end"
+    elif finding["bytes_past_end"]:
+        text += f", {finding['bytes_past_end']} bytes past its end"
+    elif kind.startswith("foreign"):
+        text += f", which is {finding['lands_in']}"
+    if count:
+        text += f", {count} element{'s'[: count != 1]}"
+    return text
+
+
+def _where(source: Record, excerpt: Sequence[Sequence[Any]]) -> RenderableType:
+    text = Text(f"{printable(source['file'])}:{source['line']}", "cyan")
+    for number, line in excerpt:
+        here = number == source["line"]
+        text.append(f"\n{'▶' if here else ' '} {number:4} │ ", "red" if here else "dim")
+        text.append(printable(line.rstrip().replace("\t", "    ")), "" if here else "dim")
+    return text
+
+
+def lane_table(case: Record) -> Table:
+    """Variant by lane at the case's own point; a sweep has its grid instead."""
+    lanes = [str(lane) for lane in case["lanes"]]
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("")
+    for lane in (*lanes, "Xid"):
+        table.add_column(lane)
+    for variant in dict.fromkeys(trial["variant"] for trial in _own(case)):
+        cells = [_cell(case, variant, lane) for lane in lanes]
+        table.add_row(printable(variant), *cells, Text("–", "dim"))
+    return table
+
+
+def _own(case: Record) -> list[Record]:
+    return [trial for trial in case["trials"] if trial["point"] == case["named"]]
+
+
+def _cell(case: Record, variant: str, lane: str) -> Text:
+    trial = next(t for t in _own(case) if (t["variant"], t["lane"]) == (variant, lane))
+    if trial["status"] == "skipped":
+        return Text("–", "dim")
+    text = Text(trial["status"], STATUS_STYLE.get(trial["status"], "yellow"))
+    if trial["agrees_with_reference"]:
+        text.append(" ✓")
+    if not trial["as_expected"]:
+        text.append(" ✗", "bold red")
+    return text
+
+
+def _legend(case: Record) -> Text:
+    marks = []
+    if any(t["agrees_with_reference"] for t in case["trials"]):
+        marks.append("✓ same launch, tensor, elements and step as the reference")
+    if any(t["status"] != "skipped" and not t["as_expected"] for t in case["trials"]):
+        marks.append("✗ not as expected")
+    skipped = {t["reason"] for t in case["trials"] if t["status"] == "skipped"}
+    if skipped:
+        marks.append(f"– not run: {'; '.join(sorted(skipped))}")
+    if not skipped:
+        marks.append("– not observed")
+    return Text("     ".join(printable(mark) for mark in marks), "dim")
+
+
+def _more(case: Record, verbose: bool) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(no_wrap=True, style="dim", min_width=7)
+    rows.add_column(overflow="fold")
+    for label, text in _faces(case):
+        rows.add_row(label, Text(printable(text)))
+    if table := _steps(case):
+        parts += [Text(), table]
+    if grid := sweep_grid(case):
+        parts += [Text(), grid]
+    if verbose:
+        for trial in case["trials"]:
+            for finding in trial["findings"]:
+                name = f"{trial['variant']} in {trial['lane']}, launch {finding['launch']}"
+                said = what(finding, None)
+                rows.add_row("found", Text(printable(f"{name}: {said}")))
+        for gap in case["unobserved"]:
+            rows.add_row("unseen", Text(printable(gap)))
+    shown = case["shown"]
+    if shown:
+        changed = {k: v for k, v in shown["point"].items() if v != case["named"].get(k)}
+        sets = "".join(f" --set {key}={value}" for key, value in changed.items())
+        command = f"specrepro run {case['id']} --variant {shown['variant']}{sets}"
+        rows.add_row("again", Text(printable(command), "green"))
+    rows.add_row("stored", Text("specrepro runs show latest", "green"))
+    return [*parts, Text(), rows]
+
+
+def _faces(case: Record) -> list[tuple[str, str]]:
+    """What the points showed that the case describes besides its own one."""
+    if case["sweep"]:
+        return []
+    faces: dict[str, list[Record]] = {}
+    for trial in case["trials"]:
+        changed = {k: v for k, v in trial["point"].items() if v != case["named"].get(k)}
+        if changed:
+            label = ", ".join(str(value) for value in changed.values())
+            faces.setdefault(label, []).append(trial)
+    said = []
+    for number, (label, trials) in enumerate(faces.items()):
+        ran = [t for t in trials if t["status"] != "skipped"]
+        bad = [t for t in ran if not t["as_expected"]]
+        worst = [t for t in ran if t["status"] == "fault" and t["findings"]]
+        text = f"{label}: "
+        if worst:
+            finding = next(
+                (f for f in worst[-1]["findings"] if not str(f["kind"]).endswith("read")),
+                worst[-1]["findings"][0],
+            )
+            text += what(finding, None)
+            text += "".join(f" · {note}" for note in worst[-1]["notes"][1:])
+        clean = dict.fromkeys(t["variant"] for t in ran if t["status"] == "clean")
+        if clean:
+            text += f" · clean: {', '.join(clean)}"
+        if bad:
+            text += " · not as expected: " + ", ".join(dict.fromkeys(t["variant"] for t in bad))
+        said.append(("" if number else "faces", text))
+    return said
+
+
+def _steps(case: Record) -> Table | None:
+    """The table a scenario made of the steps of the shown trial, if it made one."""
+    shown = case["shown"]
+    if not shown or case["sweep"]:
+        return None
+    for trial in case["trials"]:
+        same = all(trial[key] == shown[key] for key in ("variant", "lane", "point"))
+        told = trial["metrics"].get("table") if same else None
+        if told:
+            table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+            for column in told["columns"]:
+                table.add_column(printable(str(column)), justify="right")
+            for row in told["rows"]:
+                table.add_row(*(printable(str(cell)) for cell in row))
+            return table
+    return None
+
+
+def _closing(record: Record) -> Text:
+    verdicts = [str(case["verdict"]) for case in record["cases"]]
+    counts = [f"{verdicts.count(v)} {v}" for v in VERDICT_STYLE if v in verdicts]
+    seconds = record["run"]["seconds"]
+    return Text(f"{len(verdicts)} cases: {', '.join(counts)}   {seconds:.1f} s", "bold")
+
+
+def _bytes(count: float) -> str:
+    return f"{count / 2**30:,.0f} GiB"
+
+
+def _indent(part: RenderableType) -> Padding:
+    return Padding(part, (0, 0, 0, 2))

@@ -1,0 +1,238 @@
+"""The main loop of `specrepro run`: plan, execute each case and lane in its own process, judge.
+
+A CPU lane plays all trials of a case in one child. Results are read back from the files that the
+children left, so that a run that was killed can be resumed from what is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import store
+from .case import Case, LoadedCase, load_case, override
+from .errors import Exit, UsageError, worst
+from .judge import Judgement, judge
+from .lanes.catalog import CATALOG
+from .lanes.process import Children, Ending, complete, read_results, run_child
+from .plan import Plan, plan
+from .records import Cause, RunVerdict, Status, TrialResult
+from .report.escape import quoted
+from .run_record import case_record, run_record
+
+MEMORY_LIMIT = 4 << 30  # bytes of address space of a CPU lane's child
+TIMEOUT = 600.0  # seconds of one child
+
+STATUS = {
+    RunVerdict.REPRODUCED: Exit.OK,
+    RunVerdict.NOT_REPRODUCED: Exit.FAULT,
+    RunVerdict.INCONCLUSIVE: Exit.UNTESTABLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What was asked of the cases; kept with the run so that it can be resumed."""
+
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    variants: Sequence[str] = ()
+    lanes: Sequence[str] = ()
+    sweep: bool = False
+    stop_at_first: bool = False
+    timeout: float = TIMEOUT
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One child: a case in a lane."""
+
+    case: LoadedCase
+    effective: Case
+    plan: Plan
+    lane: str
+    directory: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Progress for a reader: a job has started or ended."""
+
+    case: str
+    lane: str
+    trials: int
+    ended: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a run came to. `record` is specrepro/run@1, as stored."""
+
+    record: Mapping[str, Any]
+    path: Path
+    status: Exit
+
+
+class InterruptedRunError(KeyboardInterrupt):
+    """The run was interrupted; what is whole of it can be resumed."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"interrupted; to go on: specrepro run --resume {path.name}")
+        self.path = path
+
+
+def run(
+    cases: Sequence[LoadedCase],
+    selection: Selection,
+    folder: Path,
+    told: Callable[[Event], None] = lambda event: None,
+) -> RunReport:
+    """Run cases as selected and store the result under `folder`.
+
+    UsageError before anything is started, if the selection does not fit a case.
+    """
+    plans = [_planned(case, selection) for case in cases]
+    asked = {
+        "cases": [case.case.id for case in cases],
+        "selection": {
+            "overrides": dict(selection.overrides),
+            "variants": list(selection.variants),
+            "lanes": list(selection.lanes),
+            "sweep": selection.sweep,
+            "stop_at_first": selection.stop_at_first,
+            "timeout": selection.timeout,
+        },
+    }
+    path = store.create(folder, "run", asked)
+    for case in cases:
+        (path / case.case.id).mkdir()
+        shutil.copyfile(case.path, path / case.case.id / "case.yaml")
+    return _execute(path, cases, plans, selection, told)
+
+
+def resume(path: Path, told: Callable[[Event], None] = lambda event: None) -> RunReport:
+    """Go on with a run that was cut off; jobs whose results are whole are not run again."""
+    asked = store.request(path)
+    if asked.get("command") != "run":
+        raise UsageError(f"{quoted(path.name)} is not a run of cases")
+    try:
+        selection = Selection(**asked["selection"])
+        names = [str(name) for name in asked["cases"]]
+    except (KeyError, TypeError) as error:
+        raise UsageError(f"the request of run {quoted(path.name)} cannot be read") from error
+    cases = [load_case(path / name / "case.yaml") for name in names]
+    return _execute(path, cases, [_planned(c, selection) for c in cases], selection, told)
+
+
+def _planned(case: LoadedCase, selection: Selection) -> tuple[Case, Plan]:
+    effective = override(case.case, selection.overrides)
+    return effective, plan(
+        effective,
+        case.case,
+        sweep=selection.sweep,
+        variants=selection.variants,
+        lanes=selection.lanes,
+    )
+
+
+def _execute(
+    path: Path,
+    cases: Sequence[LoadedCase],
+    plans: Sequence[tuple[Case, Plan]],
+    selection: Selection,
+    told: Callable[[Event], None],
+) -> RunReport:
+    started, clock = store.now(), time.monotonic()
+    jobs = [
+        Job(case, effective, planned, lane, path / case.case.id / lane)
+        for case, (effective, planned) in zip(cases, plans, strict=True)
+        for lane in planned.lanes
+        if not CATALOG[lane].device
+    ]
+    # the lanes of a case that need longest first, so that no core waits at the end
+    jobs.sort(key=lambda job: not CATALOG[job.lane].kernels)
+    outcomes = _play(jobs, selection, told, path)
+    skipped = _device_reason(planned for _, planned in plans)
+    records, statuses = [], []
+    for case, (effective, planned) in zip(cases, plans, strict=True):
+        results = {
+            lane: outcomes[case.case.id, lane]
+            if not CATALOG[lane].device
+            else tuple(
+                TrialResult(trial, Status.SKIPPED, reason=skipped) for trial in planned.trials(lane)
+            )
+            for lane in planned.lanes
+        }
+        judgement: Judgement = judge(planned, results, Cause(case.case.cause))
+        statuses.append(STATUS[judgement.verdict])
+        records.append(case_record(case, effective, planned, results, judgement))
+    record = run_record(path, started, time.monotonic() - clock, records)
+    store.finish(path, record)
+    return RunReport(record, path, worst(statuses))
+
+
+def _play(
+    jobs: Sequence[Job], selection: Selection, told: Callable[[Event], None], path: Path
+) -> dict[tuple[str, str], tuple[TrialResult, ...]]:
+    children = Children()
+
+    def one(job: Job) -> tuple[tuple[str, str], tuple[TrialResult, ...]]:
+        name = job.case.case.id
+        trials = job.plan.trials(job.lane)
+        told(Event(name, job.lane, len(trials), ended=False))
+        ending = _run_job(job, selection, children)
+        results = read_results(job.directory, trials, ending)
+        told(Event(name, job.lane, len(trials), ended=True, detail=ending.reason))
+        return (name, job.lane), results
+
+    workers = max(1, min(len(jobs), os.cpu_count() or 1))
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(one, job) for job in jobs]
+        try:
+            return dict(future.result() for future in futures)
+        except KeyboardInterrupt:
+            children.stop()
+            raise InterruptedRunError(path) from None
+
+
+def _run_job(job: Job, selection: Selection, children: Children) -> Ending:
+    text = json.dumps(
+        {
+            "case": job.case.case.id,
+            "lane": job.lane,
+            "scenario": job.effective.scenario,
+            "owners": dict(job.effective.owners),
+            "stop_at_first": selection.stop_at_first,
+            "memory_limit": MEMORY_LIMIT,
+            "trials": [
+                {"variant": s.variant, "point": dict(s.point), "settings": dict(s.settings)}
+                for s in job.plan.steps
+            ],
+        }
+    )
+    before = job.directory / "job.json"
+    if before.is_file() and before.read_text(encoding="utf-8") == text:
+        if complete(job.directory, len(job.plan.steps)):
+            return Ending("", False, 0.0)
+    elif job.directory.exists():
+        shutil.rmtree(job.directory)
+    job.directory.mkdir(parents=True, exist_ok=True)
+    before.write_text(text, encoding="utf-8")
+    return run_child(job.directory, selection.timeout, children)
+
+
+def _device_reason(plans: Any) -> str:
+    """Why no device lane ran; asked only where a case has one."""
+    if not any(CATALOG[lane].device for planned in plans for lane in planned.lanes):
+        return ""
+    from .watch.nvml import devices
+
+    found = devices()
+    return found.reason or "this version of specrepro runs no device lane yet"

@@ -1,0 +1,160 @@
+"""The JSON of a run, specrepro/run@1, from the records. Everything a page shows is in it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from .case import Case, LoadedCase
+from .judge import Judgement, compare
+from .lanes.catalog import CATALOG
+from .plan import Plan, Step
+from .records import Finding, Source, Status, TrialResult, to_json
+
+SCHEMA = "specrepro/run@1"
+PACKAGES = ("numpy", "pydantic", "rich", "typer")
+
+
+def run_record(
+    path: Path, started: str, seconds: float, cases: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The whole record of a run."""
+    return {
+        "schema": SCHEMA,
+        "run": {
+            "id": path.name,
+            "path": str(path),
+            "command": "run",
+            "version": __version__,
+            "started": started,
+            "seconds": round(seconds, 3),
+        },
+        "environment": environment(),
+        "cases": list(cases),
+    }
+
+
+def environment() -> dict[str, Any]:
+    """The machine and the packages that took part. No host or user name."""
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "packages": {name: _version(name) for name in PACKAGES},
+    }
+
+
+def case_record(
+    case: LoadedCase,
+    effective: Case,
+    plan: Plan,
+    results: Mapping[str, Sequence[TrialResult]],
+    judgement: Judgement,
+) -> dict[str, Any]:
+    """The record of one case."""
+    trials = []
+    for number, step in enumerate(plan.steps):
+        for lane in plan.lanes:
+            result = results[lane][number]
+            trials.append(_trial(step, lane, result, (number, lane) in judgement.agrees))
+    return {
+        "id": case.case.id,
+        "sha256": case.sha256,
+        "verdict": str(judgement.verdict),
+        "cause": str(judgement.cause),
+        "reasons": list(judgement.reasons),
+        "trials": trials,
+        "unobserved": list(judgement.unobserved),
+        "title": case.case.title,
+        "report": case.case.report,
+        "claim": case.case.claim,
+        "class": case.case.fault_class,
+        "lanes": list(plan.lanes),
+        "named": dict(plan.steps[0].point) if plan.steps else {},
+        "sweep": _sweep(effective, plan),
+        "shown": _shown(plan, results),
+    }
+
+
+def _trial(step: Step, lane: str, result: TrialResult, agrees: bool) -> dict[str, Any]:
+    decided = result.status in (Status.FAULT, Status.CLEAN)
+    return {
+        "variant": step.variant,
+        "lane": lane,
+        "point": dict(step.point),
+        "expected": str(step.wanted.status),
+        "status": str(result.status),
+        "as_expected": decided and not compare(step.wanted, result),
+        "agrees_with_reference": agrees,
+        "findings": to_json(result.findings),
+        "evidence": to_json(result.evidence),
+        "service": to_json(result.service),
+        "metrics": to_json(result.metrics),
+        "notes": list(result.notes),
+        "reason": result.reason,
+        "seconds": result.seconds,
+    }
+
+
+def _sweep(case: Case, plan: Plan) -> dict[str, list[Any]]:
+    """Parameter -> values, of the sweep as it was run; {} without one."""
+    swept = {}
+    for name in case.sweep:
+        values = list(dict.fromkeys(step.point[name] for step in plan.steps))
+        if len(values) > 1:
+            swept[name] = values
+    return swept
+
+
+def _shown(plan: Plan, results: Mapping[str, Sequence[TrialResult]]) -> dict[str, Any] | None:
+    """The finding a page leads with: the expected one, of the lane that executes kernels."""
+    for lane in sorted(plan.lanes, key=lambda name: not CATALOG[name].kernels):
+        for number, step in enumerate(plan.steps):
+            result = results[lane][number]
+            if step.wanted.status is Status.FAULT and result.findings:
+                finding = _leading(step, result.findings)
+                return {
+                    "variant": step.variant,
+                    "lane": lane,
+                    "point": dict(step.point),
+                    "finding": to_json(finding),
+                    "notes": list(result.notes),
+                    "tensor": result.tensors.get(finding.tensor or ""),
+                    "excerpt": excerpt(finding.source),
+                }
+    return None
+
+
+def _leading(step: Step, findings: Sequence[Finding]) -> Finding:
+    for literal in step.wanted.literal:
+        for finding in findings:
+            first = finding.elements[0] if finding.elements else None
+            if finding.kind == literal["kind"] and first == literal.get("first_element", first):
+                return finding
+    kinds = {wanted.kind for wanted in step.wanted.predicted}
+    return next((f for f in findings if f.kind in kinds), findings[0])
+
+
+def excerpt(source: Source | None, around: int = 1) -> list[tuple[int, str]]:
+    """(line number, text) of a kernel's source around a line; [] where it is not ours to read."""
+    if source is None or ".." in source.file or not source.file.startswith("kernels/"):
+        return []
+    file = files("specrepro").joinpath(*source.file.split("/"))
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    first = max(1, source.line - around)
+    last = min(len(lines), source.line + around)
+    return [(number, lines[number - 1]) for number in range(first, last + 1)]
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,168 @@
+"""Run directories: make, write, find, list and prune them.
+
+A run directory is DIR/<id>/ with run.json (the result, written last, in one step), job folders, and
+nothing that another run needs. `latest` names the run that was finished last. A directory without
+run.json is a run that was cut off; `resume` takes its whole results over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import RunNotFoundError, UsageError
+from .report.escape import quoted
+
+REQUEST = "request.json"  # what was asked for; there from the start
+RESULT = "run.json"
+LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run directory. `finished`: it has its result."""
+
+    id: str
+    path: Path
+    command: str
+    started: str
+    finished: bool
+    size: int
+
+
+def runs_folder(given: Path | None) -> Path:
+    """Where runs are kept: --runs, else the user's state directory."""
+    if given is not None:
+        return given.expanduser().absolute()
+    from platformdirs import user_state_path
+
+    return user_state_path("specrepro", appauthor=False) / "runs"
+
+
+def create(folder: Path, command: str, request: Mapping[str, Any]) -> Path:
+    """A new run directory with its request in it."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    path = folder / f"{stamp}-{command}-{secrets.token_hex(3)}"
+    try:
+        path.mkdir(parents=True)
+    except OSError as error:
+        raise UsageError(
+            f"cannot keep runs in {quoted(str(folder))}: {error.strerror}",
+            hint="--runs DIR names another folder",
+        ) from error
+    write_json(path / REQUEST, {"command": command, "started": now(), **request})
+    return path
+
+
+def finish(path: Path, result: Mapping[str, Any]) -> None:
+    """Write the result and make this run the latest, each in one step."""
+    write_json(path / RESULT, result)
+    link = path.parent / f".{LATEST}-{secrets.token_hex(3)}"
+    try:
+        link.symlink_to(path.name, target_is_directory=True)
+        os.replace(link, path.parent / LATEST)
+    except OSError:
+        # a file system without links: `find` falls back to the newest finished run
+        link.unlink(missing_ok=True)
+
+
+def find(folder: Path, name: str) -> Path:
+    """The directory of a run: `latest`, an id, a unique beginning of one, or a path."""
+    if name == LATEST:
+        link = folder / LATEST
+        if link.is_dir():
+            return link.resolve()
+        finished = [run for run in stored(folder) if run.finished]
+        if finished:
+            return finished[0].path
+        raise RunNotFoundError(f"no finished run in {quoted(str(folder))}")
+    if os.sep in name and (Path(name) / REQUEST).is_file():
+        return Path(name).resolve()
+    matches = [run.path for run in stored(folder) if run.id.startswith(name)] if name else []
+    if len(matches) == 1:
+        return matches[0]
+    what = "several runs begin" if matches else "no run begins"
+    raise RunNotFoundError(
+        f"{what} with {quoted(name)} in {quoted(str(folder))}", hint="specrepro runs list"
+    )
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The result of a run; RunNotFoundError where it was cut off or is not a run of ours."""
+    return _read_json(path / RESULT, "has no result: it was cut off", "specrepro run --resume")
+
+
+def request(path: Path) -> dict[str, Any]:
+    """What a run was asked for."""
+    return _read_json(path / REQUEST, "is not a run directory", "specrepro runs list")
+
+
+def stored(folder: Path) -> list[StoredRun]:
+    """The runs in a folder, newest first; what is not a run is passed over."""
+    runs = []
+    if not folder.is_dir():
+        return []
+    for path in sorted(folder.iterdir(), reverse=True):
+        if path.is_symlink() or not (path / REQUEST).is_file():
+            continue
+        try:
+            asked = request(path)
+        except RunNotFoundError:
+            asked = {}
+        runs.append(
+            StoredRun(
+                path.name,
+                path,
+                str(asked.get("command", "?")),
+                str(asked.get("started", "?")),
+                (path / RESULT).is_file(),
+                sum(f.stat().st_size for f in path.rglob("*") if f.is_file()),
+            )
+        )
+    return runs
+
+
+def prune(folder: Path, keep: int) -> list[StoredRun]:
+    """Remove all but the newest `keep` runs; those removed."""
+    gone = stored(folder)[keep:]
+    for run in gone:
+        shutil.rmtree(run.path)
+    latest = folder / LATEST
+    if latest.is_symlink() and not latest.exists():
+        latest.unlink()
+    return gone
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(3)}")
+    with temporary.open("w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1, allow_nan=False)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def now() -> str:
+    """The time of day in UTC, ISO 8601."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _read_json(path: Path, missing: str, hint: str) -> dict[str, Any]:
+    name = quoted(path.parent.name)
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RunNotFoundError(f"run {name} {missing}", hint=hint) from error
+    except ValueError as error:
+        raise RunNotFoundError(f"run {name}: {path.name} cannot be read", hint=hint) from error
+    if not isinstance(value, dict):
+        raise RunNotFoundError(f"run {name}: {path.name} is not a run of ours", hint=hint)
+    return value
