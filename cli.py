@@ -66,7 +66,6 @@ def main() -> None:
     """Run the command line and exit with its status (docs/verdicts.md)."""
     if sys.argv[1:] == ["--version"]:
         # typer loads pydantic to convert the first option it meets
-        sys.argv[1:] = []
         sys.exit(ended(lambda: print(f"specrepro {__version__}")))
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

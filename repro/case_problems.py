@@ -12,7 +12,7 @@ from .case_model import Case, Expectation, ExpectedFinding
 from .case_source import Place, Problem
 from .case_values import FAULT_CLASSES
 from .report.escape import quoted
-from .scenarios.declare import nearest
+from .scenarios.declare import nearest, nearest_name
 
 TYPES = {
     "string_type": "text",
@@ -28,14 +28,26 @@ TYPES = {
 
 
 def problems(error: ValidationError, data: Mapping[str, Any]) -> list[Problem]:
-    """One problem a place of `data`, in the order of the models' keys."""
+    """One problem a place of `data`; missing keys, which have no place of their own, come last.
+
+    A required key that is only misspelt counts once, as the unknown key.
+    """
     found: dict[Place, Problem] = {}
+    missing: set[Place] = set()
+    misspelt: set[Place] = set()
     for item in error.errors(include_url=False):
+        kind = item["type"]
         place, value = _locate(item["loc"], data)
-        if item["type"] == "too_short" and len(value) >= item["ctx"]["min_length"]:
+        if kind == "too_short" and len(value) >= item["ctx"]["min_length"]:
             continue  # entries that are refused themselves are not counted by pydantic
-        found.setdefault(place, _problem(place, value, item["type"], item))
-    return list(found.values())
+        if kind == "missing":
+            missing.add(place)
+        if kind == "extra_forbidden":
+            meant = nearest_name(str(place[-1]), _keys(place[:-1]))
+            misspelt.add((*place[:-1], meant or ""))
+        found.setdefault(place, _problem(place, value, kind, item))
+    kept = [place for place in found if place not in missing & misspelt]
+    return [found[place] for place in sorted(kept, key=missing.__contains__)]
 
 
 def _locate(location: tuple[str | int, ...], data: Any) -> tuple[Place, Any]:

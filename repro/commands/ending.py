@@ -36,7 +36,9 @@ def ended(command: Callable[[], object]) -> int:
         finally:
             sys.stdout.flush()
     except SystemExit as exit_:
-        return exit_.code if isinstance(exit_.code, int) else Exit.OK
+        if exit_.code is None:
+            return Exit.OK
+        return exit_.code if isinstance(exit_.code, int) else _explained(exit_)
     except Escape as escape:
         return _explained(escape.__cause__ or escape)
     except BaseException as error:

@@ -9,6 +9,7 @@ from specrepro.repro.records import Cause, Kind
 # old text → new text, line:column, key, words of the message, words of the hint
 REFUSED = {
     "unknown key": ("sweep:", "sweeps:", "10:1", "sweeps", "unknown key; allowed", "`sweep`"),
+    "misspelt required key": ("cause:", "cuase:", "6:1", "cuase", "unknown key", "`cause`"),
     "missing key": ("cause: contested\n", "", "1:1", "cause", "is missing", None),
     "schema of the future": ("schema: 1", "schema: 2", "1:1", "schema", "must be 1, not 2", None),
     "schema as text": ("schema: 1", "schema: '1'", "1:1", "schema", "must be 1, not `1`", None),
