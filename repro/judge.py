@@ -9,14 +9,24 @@ INCONCLUSIVE    neither: evidence is missing or unknown, lanes disagree, or noth
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .agreement import Elements, difference, places, spans
 from .lanes.catalog import CATALOG, OUTCOMES
 from .plan import Plan, Step, Wanted
-from .records import Cause, Finding, RunVerdict, Scalar, Status, TrialResult
+from .records import (
+    Cause,
+    Finding,
+    Kind,
+    Prediction,
+    RunVerdict,
+    Scalar,
+    Status,
+    TrialResult,
+)
+
+Key = tuple[str, str | None, str | None, int | None]  # kind, op, tensor, request
 
 DECIDED = (Status.FAULT, Status.CLEAN)
 
@@ -99,14 +109,16 @@ def compare(wanted: Wanted, result: TrialResult) -> list[str]:
         if not any(_matches(literal, finding) for finding in result.findings):
             said = ", ".join(f"{key} {value}" for key, value in literal.items())
             problems.append(f"expected a finding of {said}; {_instead(result, literal)}")
-    expected = _unions(wanted.predicted, by_request=wanted.predicted)
-    found = _unions(result.findings, by_request=wanted.predicted)
+    by_request = {(p.kind, p.op, p.tensor) for p in wanted.predicted if p.request is not None}
+    expected = _unions(wanted.predicted, by_request)
+    found = _unions(result.findings, by_request)
+    open_ended = {_key(p, by_request) for p in wanted.predicted if p.at_least}
     for key, elements in expected.items():
         kind, op, tensor, request = key
         what = f"{kind} by {op} of {tensor}" + ("" if request is None else f", request {request}")
         if key not in found:
             problems.append(f"expected {what}, found none")
-        elif elements is not None and elements != found[key]:
+        elif not _covered(elements, found[key], key in open_ended):
             problems.append(f"expected {what} at {spans(elements)}, found {spans(found[key])}")
     if wanted.literal and not wanted.predicted:
         problems.append("the case file expects a fault, the closed form says clean")
@@ -141,22 +153,34 @@ def _difference(
     return difference(*pair)
 
 
+def _key(one: Finding | Prediction, by_request: Collection[tuple[Kind, str, str]]) -> Key:
+    named = (one.kind, one.op, one.tensor) in by_request
+    return str(one.kind), one.op, one.tensor, one.request if named else None
+
+
 def _unions(
-    findings: Iterable[Finding], by_request: Iterable[Finding]
-) -> dict[tuple[str, str | None, str | None, int | None], Elements]:
-    """Element sets by kind, op, tensor, and by request where a wanted finding names one."""
-    named = {(f.kind, f.op, f.tensor) for f in by_request if f.request is not None}
-    sets: dict[tuple[str, str | None, str | None, int | None], set[int] | None]
-    sets = defaultdict(set)
-    for f in findings:
-        request = f.request if (f.kind, f.op, f.tensor) in named else None
-        key = (str(f.kind), f.op, f.tensor, request)
-        known = sets[key]
-        if f.elements is None:
+    ones: Iterable[Finding | Prediction], by_request: Collection[tuple[Kind, str, str]]
+) -> dict[Key, Elements]:
+    """Element sets by kind, op, tensor, and by request where a prediction names one."""
+    sets: dict[Key, set[int] | None] = {}
+    for one in ones:
+        key = _key(one, by_request)
+        known = sets.setdefault(key, set())
+        if one.elements is None:
             sets[key] = None
         elif known is not None:
-            known.update(range(f.elements[0], f.elements[1] + 1))
+            known.update(range(one.elements[0], one.elements[1] + 1))
     return {k: None if v is None else frozenset(v) for k, v in sets.items()}
+
+
+def _covered(wanted: Elements, found: Elements, open_ended: bool) -> bool:
+    if wanted is None:
+        return True
+    if found is None or not found:
+        return False
+    if open_ended:
+        return min(found) == min(wanted) and wanted <= found
+    return found == wanted
 
 
 def _matches(literal: Mapping[str, Scalar], finding: Finding) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 from .errors import UsageError
-from .records import Finding, Scalar, Status, Trial
+from .records import Prediction, Scalar, Status, Trial
 from .scenarios import registry
 from .scenarios.declare import nearest
 
@@ -25,21 +25,21 @@ Point = Mapping[str, Scalar]
 
 
 class ClosedForm(Protocol):
-    """The part of a scenario that planning asks: findings from the parameters alone."""
+    """The part of a scenario that planning asks."""
 
-    def predict(self, point: Point, settings: Point) -> tuple[Finding, ...]: ...
+    def predict(self, point: Point, settings: Point) -> tuple[Prediction, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What must come out of a variant at a point.
 
-    predicted: the closed form, partial findings, () for clean. literal: what the case file says
+    predicted: the closed form, () for clean. literal: what the case file says
     there (findings; () where it says clean or nothing). literal_clean: it says clean.
     fix: every expectation of the variant is clean, so it must also serve.
     """
 
-    predicted: tuple[Finding, ...]
+    predicted: tuple[Prediction, ...]
     literal: tuple[Mapping[str, Scalar], ...]
     literal_clean: bool
     fix: bool

@@ -145,6 +145,23 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the closed form of a scenario says must be found, from the parameters alone.
+
+    The findings of this kind, op and tensor (and of `request`, if it is named) cover exactly
+    `elements`, all predictions of the key together; None: anything. at_least: they begin there and
+    may go on, because how far depends on tokens.
+    """
+
+    kind: Kind
+    op: str
+    tensor: str
+    elements: tuple[int, int] | None = None
+    request: int | None = None
+    at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What one source (a lane's checks, a process's end, NVML...) showed."""
 
@@ -186,8 +203,6 @@ class Outcome:
 
     `findings` are of the scenario's own kinds (wrong_value, acceptance_loss...). `metrics` holds
     plain JSON values for the report. `notes` are sentences for a reader ("who" first).
-    `expected` is the closed form: what the parameters alone say must be found, as partial findings
-    in order (kind, op, tensor, first element or -request where that is what counts).
     """
 
     service: Service

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..records import Finding, Kind, Outcome, Scalar
+from ..records import Kind, Outcome, Prediction, Scalar
 from .declare import Parameter
 
 if TYPE_CHECKING:
@@ -191,24 +191,29 @@ def walk(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> Walk:
     return Walk(step, furthest, tuple(sorted(lost)))
 
 
-def predict(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> tuple[Finding, ...]:
-    """What must be found, from the parameters alone: partial findings; () means clean."""
+def predict(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> tuple[Prediction, ...]:
+    """What must be found, from the parameters alone: () means clean."""
     course = walk(point, settings)
+    # Up to the first read past the table every draft is honest, so the walk is exact until then;
+    # after it, acceptance depends on what the damaged rotation makes of the tokens.
     if settings["gate"] == "none":
         rows = int(point["draft_len"]) if settings["override"] != "inherited" else None
         if rows is None or course.furthest < rows:
             return ()
         first = max(rows, first_position(point))
         return (
-            Finding(
+            Prediction(
                 Kind.OUT_OF_BOUNDS_READ,
                 op="rope",
                 tensor="rope_table",
-                elements=(first * HEAD_DIM, course.furthest * HEAD_DIM + HEAD_DIM - 1),
+                elements=(first * HEAD_DIM, first * HEAD_DIM + HEAD_DIM - 1),
+                at_least=True,
             ),
         )
     return tuple(
-        Finding(Kind.ACCEPTANCE_LOSS, op="rejection_sample", tensor="draft_tokens", request=number)
+        Prediction(
+            Kind.ACCEPTANCE_LOSS, op="rejection_sample", tensor="draft_tokens", request=number
+        )
         for number in course.lost
     )
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..records import Finding, Kind, Outcome, Scalar
+from ..records import Kind, Outcome, Prediction, Scalar
 from .declare import Parameter
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ def contradiction(
     )
     if length % size:
         return "block_size", f"{size} does not divide max_model_len {length}"
-    if seq_len >= length:
-        return "seq_len", f"{seq_len} leaves no room under max_model_len {length}"
+    if seq_len > length:
+        return "seq_len", f"{seq_len} exceeds max_model_len {length}"
     if seq_len < drafts + 3:
         return "seq_len", (
             f"{seq_len} is too short: a step of {drafts} drafts that fits comes first, "
@@ -126,6 +126,8 @@ def overrun(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> tupl
     length, seq_len, drafts = (
         int(point[name]) for name in ("max_model_len", "seq_len", "num_speculative_tokens")
     )
+    if seq_len >= length:  # the request is done
+        return ()
     if settings["admit"] == "all_drafts" and seq_len + drafts > length:
         return ()
     if settings["drafts"] == "clamp_to_remaining":
@@ -136,8 +138,8 @@ def overrun(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> tupl
     return tuple(p for p in range(seq_len, seq_len + passes) if p >= length)
 
 
-def predict(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> tuple[Finding, ...]:
-    """What must be found, from the parameters alone: partial findings; () means clean."""
+def predict(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> tuple[Prediction, ...]:
+    """What must be found, from the parameters alone: () means clean."""
     past = overrun(point, settings)
     length, size = int(point["max_model_len"]), int(point["block_size"])
     tensors = ["key_cache", "value_cache"]
@@ -145,7 +147,7 @@ def predict(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> tupl
         tensors += ["routed_experts", "routed_weights"]
     if point["placement"] == "unmapped":
         return tuple(
-            Finding(
+            Prediction(
                 Kind.OUT_OF_BOUNDS_WRITE, op="kv_write", tensor=tensor, elements=slot_elements(p)
             )
             for p in past
@@ -157,20 +159,20 @@ def predict(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> tupl
     if point["placement"] == "garbage_size":
         column = past[0] // size
         return (
-            Finding(
+            Prediction(
                 Kind.OUT_OF_BOUNDS_READ,
                 op="draft_step",
                 tensor="block_table",
                 elements=(column, column),
             ),
-            Finding(Kind.OVERSIZED_ALLOCATION, op="draft_step", tensor="block_table", request=0),
+            Prediction(Kind.OVERSIZED_ALLOCATION, op="draft_step", tensor="block_table", request=0),
         )
     # Request 0 has the first L / block blocks after the null block, so the other's first block,
     # which column 0 of the next row names, is the one after those.
     first = (1 + length // size) * size
     return (
         *(
-            Finding(
+            Prediction(
                 Kind.FOREIGN_READ,
                 op="draft_step",
                 tensor="block_table",
@@ -179,7 +181,7 @@ def predict(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> tupl
             for p in past
         ),
         *(
-            Finding(
+            Prediction(
                 Kind.FOREIGN_WRITE,
                 op="kv_write",
                 tensor=tensor,
@@ -188,7 +190,7 @@ def predict(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> tupl
             for p in past
             for tensor in tensors
         ),
-        Finding(Kind.ACCEPTANCE_LOSS, op="rejection_sample", tensor="draft_tokens", request=1),
+        Prediction(Kind.ACCEPTANCE_LOSS, op="rejection_sample", tensor="draft_tokens", request=1),
     )
 
 
