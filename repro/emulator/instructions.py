@@ -1,0 +1,31 @@
+"""Which function lowers which opcode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import (
+    lower_bits,
+    lower_compare,
+    lower_convert,
+    lower_float,
+    lower_integer,
+    lower_memory,
+    lower_move,
+    lower_warp,
+)
+from .lowering import Builder
+from .ptx import Instruction
+
+HANDLERS: dict[str, Callable[[Builder, Instruction], None]] = {
+    **lower_bits.HANDLERS,
+    **lower_compare.HANDLERS,
+    **lower_convert.HANDLERS,
+    **lower_integer.HANDLERS,
+    **lower_memory.HANDLERS,
+    **lower_move.HANDLERS,
+    **lower_warp.HANDLERS,
+}
+# Opcodes that have integer and float forms: the type decides.
+for _opcode, _lower in lower_float.HANDLERS.items():
+    HANDLERS[_opcode] = lower_float.by_type(_lower, HANDLERS.get(_opcode))

@@ -1,0 +1,202 @@
+"""Launching a kernel: arguments in, wrong accesses out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ..errors import LaunchRefusedError
+from ..ops import Owners
+from .dtypes import DTYPES, UNSIGNED, Array, DType
+from .geometry import WARP, Triple, geometry
+from .lowering import GEOMETRY, MASK, MEMORY, File, Program, lower
+from .machine import Machine
+from .memory import Memory
+from .ptx import Kernel, Parameter
+from .report import LaunchReport, Recorder, StopLaunch, WrongAccess
+from .storage import (
+    LOCAL_TAG,
+    MAX_BUFFERS,
+    SHARED_TAG,
+    Storage,
+    buffer_storage,
+    row_storage,
+)
+
+__all__ = ["Buffer", "LaunchReport", "WrongAccess", "launch"]
+
+MAX_INSTRUCTIONS = 20_000_000
+MAX_THREADS = 1024  # of a block
+MAX_SHARED = 227 << 10  # bytes of a block, the most any device has
+MAX_GRID = (2**31 - 1, 65535, 65535)
+LANES = 1 << 17  # threads at once, at most; fewer where they need more than
+BATCH_BYTES = 256 << 20  # of registers, shared and local memory
+
+_PROGRAMS: WeakKeyDictionary[Kernel, Program] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A pointer argument. data: one-dimensional storage, changed in place.
+
+    behind: what lies right behind it, where that is known: reads that land there are recorded and
+    return it. owners: who may touch which unit of it.
+    """
+
+    name: str
+    data: Array
+    owners: Owners | None = None
+    behind: Array | None = None
+
+
+Value = Buffer | int | float | None
+
+
+def launch(
+    kernel: Kernel,
+    grid: Triple,
+    block: Triple,
+    args: Sequence[Value],
+    *,
+    shared_bytes: int = 0,
+    requests: Array | None = None,
+    stop_at_first: bool = False,
+    max_instructions: int = MAX_INSTRUCTIONS,
+) -> LaunchReport:
+    """Execute `kernel` for all threads, in place on the buffers.
+
+    args: in parameter order; None, and what is missing at the end, is null. shared_bytes: dynamic
+    shared memory of a block. requests: int32[grid x], the request each block column works for.
+    UnsupportedError before anything runs where the kernel holds what is not executed, and while it
+    runs after max_instructions or where threads wait for each other for ever. LaunchRefusedError
+    for arguments that no launch could have.
+    """
+    program = prepare(kernel)
+    _check_shape(kernel, grid, block, program.shared_static + shared_bytes, shared_bytes)
+    if requests is not None and requests.shape != (grid[0],):
+        raise LaunchRefusedError(f"{grid[0]} block columns, requests for {requests.shape}")
+    buffers, values = _arguments(kernel, args)
+    recorder = Recorder(requests, stop_at_first=stop_at_first)
+    instructions = 0
+    try:
+        for first, count in _batches(program, grid, block, shared_bytes):
+            instructions += _run(
+                program,
+                kernel,
+                (first, count, block, grid),
+                (buffers, values),
+                recorder,
+                shared_bytes,
+                max_instructions - instructions,
+            )
+    except StopLaunch:
+        pass
+    return LaunchReport(recorder.accesses(buffers), instructions)
+
+
+def prepare(kernel: Kernel) -> Program:
+    """The program of a kernel, lowered once."""
+    program = _PROGRAMS.get(kernel)
+    if program is None:
+        program = _PROGRAMS[kernel] = lower(kernel)
+    return program
+
+
+def _check_shape(kernel: Kernel, grid: Triple, block: Triple, shared: int, dynamic: int) -> None:
+    threads = block[0] * block[1] * block[2]
+    if min(block) < 1 or threads > MAX_THREADS:
+        raise LaunchRefusedError(f"{kernel.name}: a block of {block} threads")
+    if kernel.reqntid is not None and block != kernel.reqntid:
+        raise LaunchRefusedError(
+            f"{kernel.name}: a block of {block} threads, compiled for {kernel.reqntid}"
+        )
+    if any(not 1 <= size <= most for size, most in zip(grid, MAX_GRID, strict=True)):
+        raise LaunchRefusedError(f"{kernel.name}: a grid of {grid} blocks")
+    if dynamic < 0 or shared > MAX_SHARED:
+        raise LaunchRefusedError(f"{kernel.name}: {shared} bytes of shared memory a block")
+
+
+def _arguments(kernel: Kernel, args: Sequence[Value]) -> tuple[list[Storage], list[bytes]]:
+    """Buffers, and the bits of every parameter."""
+    if len(args) > len(kernel.params):
+        raise LaunchRefusedError(
+            f"{kernel.name} takes {len(kernel.params)} arguments, {len(args)} were given"
+        )
+    buffers: list[Storage] = []
+    bits = []
+    for number, parameter in enumerate(kernel.params):
+        value = args[number] if number < len(args) else None
+        if isinstance(value, Buffer):
+            if DTYPES[parameter.type].itemsize != 8 or len(buffers) == MAX_BUFFERS:
+                raise LaunchRefusedError(f"{kernel.name}: {parameter.name} is no pointer")
+            tag = len(buffers) + 1
+            try:
+                storage = buffer_storage(value.name, value.data, tag, value.owners, value.behind)
+            except ValueError as error:
+                raise LaunchRefusedError(str(error)) from error
+            buffers.append(storage)
+            bits.append(storage.base.to_bytes(8, "little"))
+        else:
+            bits.append(_scalar(kernel, parameter, value))
+    return buffers, bits
+
+
+def _scalar(kernel: Kernel, parameter: Parameter, value: int | float | None) -> bytes:
+    if parameter.size:
+        return b""
+    dtype = DTYPES[parameter.type]
+    if value is None:
+        return bytes(dtype.itemsize)
+    if isinstance(value, float) or dtype.kind == "f":
+        if dtype.itemsize not in (2, 4, 8) or parameter.type[0] in "su":
+            raise LaunchRefusedError(f"{kernel.name}: {parameter.name} is no float")
+        return np.array([value], f"f{dtype.itemsize}").tobytes()
+    size = 8 * dtype.itemsize
+    if not -(1 << (size - 1)) <= value < 1 << size:
+        raise LaunchRefusedError(f"{kernel.name}: {parameter.name} = {value} needs more bits")
+    return (int(value) & ((1 << size) - 1)).to_bytes(dtype.itemsize, "little")
+
+
+def _batches(program: Program, grid: Triple, block: Triple, dynamic: int) -> list[tuple[int, int]]:
+    """The blocks of a launch as (first, count) of each batch."""
+    threads = block[0] * block[1] * block[2]
+    padded = -(-threads // WARP) * WARP
+    lane_bytes = 8 * len(program.template) + program.local_bytes + 16
+    block_bytes = padded * lane_bytes + program.shared_static + dynamic + 16
+    count = max(1, min(LANES // padded, BATCH_BYTES // block_bytes))
+    total = grid[0] * grid[1] * grid[2]
+    return [(first, min(count, total - first)) for first in range(0, total, count)]
+
+
+def _run(
+    program: Program,
+    kernel: Kernel,
+    batch: tuple[int, int, Triple, Triple],
+    arguments: tuple[list[Storage], list[bytes]],
+    recorder: Recorder,
+    dynamic: int,
+    budget: int,
+) -> int:
+    lanes = geometry(*batch)
+    buffers, bits = arguments
+    size = program.shared_static + dynamic
+    shared = row_storage("shared memory", SHARED_TAG, size, lanes.count, lanes.row)
+    local_rows = lanes.lanes if program.local_bytes else 1
+    local = row_storage("local memory", LOCAL_TAG, program.local_bytes, local_rows, lanes.lane)
+    file: File = list(program.template)
+    file[MASK] = None
+    file[MEMORY] = Memory(buffers, shared, local, lanes, recorder)
+    file[GEOMETRY] = lanes
+    for name, slot in program.specials.items():
+        file[slot] = lanes.special(name, dynamic, size)
+    for number, dtype, slot in program.params:
+        file[slot] = _parameter(bits[number], dtype)
+    with np.errstate(all="ignore"):
+        return Machine(program, file, file[MEMORY], kernel.name).run(budget)
+
+
+def _parameter(bits: bytes, dtype: DType) -> Array:
+    return np.frombuffer(bits, UNSIGNED[dtype.itemsize]).view(dtype)

@@ -1,0 +1,221 @@
+"""Floating-point arithmetic.
+
+Results of add, sub, mul, fma, div.rn, rcp.rn, sqrt.rn are those of IEEE 754. The approximations
+(.approx, .full) are computed as exactly as numpy does, closer than a device's; no two devices need
+agree on their bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .dtypes import F16, F32, F64, FLOATS, Array
+from .float_formats import FORMATS
+from .lowering import Builder, apply1, apply2, apply3
+from .ptx import Instruction
+from .rounding import add_odd, flush, fma32, fma64, fma_odd, narrow, saturate
+
+Handler = Callable[[Builder, Instruction], None]
+Function = Callable[..., Any]
+ROUNDINGS = frozenset({"rn", "rz", "rm", "rp"})
+MINIMUM_NORMAL = {"f16": F16, "f16x2": F16, "f32": F32}
+
+
+def by_type(lower: Handler, integer: Handler | None) -> Handler:
+    """A handler that takes float types to `lower` and all others to `integer`."""
+
+    def handler(builder: Builder, instruction: Instruction) -> None:
+        if instruction.modifiers and instruction.modifiers[-1] in FLOATS:
+            lower(builder, instruction)
+        elif integer is not None:
+            integer(builder, instruction)
+        else:
+            builder.unsupported()
+
+    return handler
+
+
+def _emit(
+    builder: Builder,
+    instruction: Instruction,
+    function: Function,
+    count: int,
+    *,
+    allowed: frozenset[str] = frozenset(),
+) -> None:
+    """result = function(operands), with .ftz and .sat; `allowed` are the other modifiers."""
+    *words, kind = instruction.modifiers
+    if set(words) - allowed - {"ftz", "sat"} or len(instruction.operands) != count + 1:
+        builder.unsupported()
+    form = FORMATS[kind]
+    if "ftz" in words and kind not in MINIMUM_NORMAL:
+        builder.unsupported()
+    if "ftz" in words:
+        function = _flushed(function)
+    if "sat" in words:
+        if kind not in ("f32", "f16", "f16x2"):
+            builder.unsupported()
+        function = _saturated(function)
+    function = form.around(function)
+    slots = [builder.read(operand, form.dtype) for operand in instruction.operands[1:]]
+    makes = {1: apply1, 2: apply2, 3: apply3}
+    make: Any = makes[count]
+    builder.assign(instruction.operands[0], form.dtype, make(function, *slots))
+
+
+def _flushed(function: Function) -> Function:
+    def wrapped(*values: Array) -> Array:
+        return flush(function(*(flush(value) for value in values)))
+
+    return wrapped
+
+
+def _saturated(function: Function) -> Function:
+    def wrapped(*values: Array) -> Array:
+        return saturate(function(*values))
+
+    return wrapped
+
+
+def _rounding(builder: Builder, instruction: Instruction, default: str | None) -> str:
+    found = [word for word in instruction.modifiers if word in ROUNDINGS]
+    if len(found) > 1 or not (found or default):
+        builder.unsupported()
+    mode = found[0] if found else str(default)
+    if mode != "rn" and instruction.modifiers[-1] != "f32":
+        builder.unsupported("only f32 is rounded in other ways than to nearest")
+    return mode
+
+
+def _directed(exact: Function, mode: str) -> Function:
+    def wrapped(*values: Array) -> Array:
+        return narrow(exact(*(value.astype(F64) for value in values)), F32, mode)
+
+    return wrapped
+
+
+def arithmetic(nearest: Function, exact: Function) -> Handler:
+    """The handler of add, sub, mul. exact: the float64 result of float32, rounded to odd."""
+
+    def handler(builder: Builder, instruction: Instruction) -> None:
+        mode = _rounding(builder, instruction, "rn")
+        function = nearest if mode == "rn" else _directed(exact, mode)
+        _emit(builder, instruction, function, 2, allowed=ROUNDINGS)
+
+    return handler
+
+
+def fused(builder: Builder, instruction: Instruction) -> None:
+    """fma (and mad, the same for floats): rounded once."""
+    kind = instruction.modifiers[-1]
+    mode = _rounding(builder, instruction, None)
+    if kind == "f64":
+        function: Function = fma64
+    elif kind == "f32":
+        function = fma32 if mode == "rn" else _directed(fma_odd, mode)
+    elif kind in ("f16", "f16x2"):
+        function = _fma16
+    else:
+        function = fma_odd
+    _emit(builder, instruction, function, 3, allowed=ROUNDINGS)
+
+
+def _fma16(a: Array, b: Array, c: Array) -> Array:
+    return narrow(fma_odd(a, b, c), F16, "rn")
+
+
+def one(function: Function, *words: str, kinds: frozenset[str] = frozenset({"f32"})) -> Handler:
+    """The handler of an operation on one float. words: the modifiers that it may have."""
+
+    def handler(builder: Builder, instruction: Instruction) -> None:
+        if instruction.modifiers[-1] not in kinds:
+            builder.unsupported()
+        _emit(builder, instruction, function, 1, allowed=frozenset(words))
+
+    return handler
+
+
+def divide(builder: Builder, instruction: Instruction) -> None:
+    """div, to nearest or approximate."""
+    if instruction.modifiers[-1] not in ("f32", "f64"):
+        builder.unsupported()
+    _emit(builder, instruction, np.divide, 2, allowed=frozenset({"rn", "full", "approx"}))
+
+
+def _reciprocal(x: Array) -> Array:
+    return x.dtype.type(1) / x
+
+
+def _reciprocal_root(x: Array) -> Array:
+    return (1.0 / np.sqrt(x.astype(F64))).astype(x.dtype)
+
+
+def smaller(a: Array, b: Array) -> Array:
+    """The minimum; a number where the other is NaN; -0 below +0."""
+    least: Array = np.fmin(a, b)
+    zeros = (a == 0) & (b == 0)
+    if zeros.any():
+        least = np.where(zeros, np.where(np.signbit(a), a, b), least)
+    return least
+
+
+def larger(a: Array, b: Array) -> Array:
+    """The maximum; a number where the other is NaN; +0 above -0."""
+    most: Array = np.fmax(a, b)
+    zeros = (a == 0) & (b == 0)
+    if zeros.any():
+        most = np.where(zeros, np.where(np.signbit(a), b, a), most)
+    return most
+
+
+def _with_nan(function: Function, a: Array, b: Array) -> Array:
+    return np.where(np.isnan(a) | np.isnan(b), a.dtype.type(np.nan), function(a, b))
+
+
+def extreme(function: Function) -> Handler:
+    """The handler of min and max."""
+
+    def handler(builder: Builder, instruction: Instruction) -> None:
+        chosen = function
+        if "NaN" in instruction.modifiers:
+            chosen = partial(_with_nan, function)
+        _emit(builder, instruction, chosen, 2, allowed=frozenset({"NaN"}))
+
+    return handler
+
+
+def copy_sign(builder: Builder, instruction: Instruction) -> None:
+    """copysign: the sign of a on b."""
+    if instruction.modifiers not in (("f32",), ("f64",)):
+        builder.unsupported()
+    _emit(builder, instruction, lambda a, b: np.copysign(b, a), 2)
+
+
+_WIDE = frozenset({"f32", "f64"})
+_ALL = FLOATS
+
+HANDLERS: dict[str, Handler] = {
+    "add": arithmetic(np.add, add_odd),
+    "sub": arithmetic(np.subtract, lambda a, b: add_odd(a, -b)),
+    "mul": arithmetic(np.multiply, np.multiply),
+    "fma": fused,
+    "mad": fused,
+    "div": divide,
+    "min": extreme(smaller),
+    "max": extreme(larger),
+    "neg": one(np.negative, kinds=_ALL),
+    "abs": one(np.abs, kinds=_ALL),
+    "rcp": one(_reciprocal, "rn", "approx", kinds=_WIDE),
+    "sqrt": one(np.sqrt, "rn", "approx", kinds=_WIDE),
+    "rsqrt": one(_reciprocal_root, "approx", kinds=_WIDE),
+    "ex2": one(np.exp2, "approx", kinds=frozenset({"f32", "f16", "f16x2"})),
+    "lg2": one(np.log2, "approx"),
+    "sin": one(np.sin, "approx"),
+    "cos": one(np.cos, "approx"),
+    "tanh": one(np.tanh, "approx", kinds=frozenset({"f32", "f16", "f16x2"})),
+    "copysign": copy_sign,
+}

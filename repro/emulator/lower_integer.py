@@ -1,0 +1,175 @@
+"""Integer arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .dataflow import CARRY
+from .dtypes import BOOL, DTYPES, SIGNED, Array, DType, unsigned
+from .integers import divide, multiply_high, remainder
+from .lowering import Builder, apply1, apply2, apply3
+from .ptx import Instruction
+
+KINDS = frozenset({"s16", "u16", "s32", "u32", "s64", "u64"})
+
+
+def _type(builder: Builder, instruction: Instruction, count: int, *words: str) -> DType:
+    """The dtype of an instruction with `count` operands and no modifiers but `words`."""
+    *rest, kind = instruction.modifiers or ("",)
+    if kind not in KINDS or len(instruction.operands) != count or set(rest) - set(words):
+        builder.unsupported()
+    return DTYPES[kind]
+
+
+def add_sub(builder: Builder, instruction: Instruction) -> None:
+    """add, sub, with .sat (s32), .cc and, as addc and subc, the carry."""
+    name = instruction.opcode
+    takes, gives = name in ("addc", "subc"), "cc" in instruction.modifiers
+    dtype = _type(builder, instruction, 3, "cc", "sat")
+    result, a, b = instruction.operands
+    function: Callable[..., Any] = np.add if name.startswith("add") else np.subtract
+    if takes or gives:
+        _with_carry(builder, instruction, dtype, function, takes=takes, gives=gives)
+    elif "sat" in instruction.modifiers:
+        if dtype != SIGNED[4]:
+            builder.unsupported()
+        slots = builder.read(a, dtype), builder.read(b, dtype)
+        builder.assign(result, dtype, apply2(_saturating(function), *slots))
+    else:
+        dtype = builder.integer(result, dtype)
+        builder.assign(result, dtype, apply2(function, *_both(builder, instruction, dtype)))
+
+
+def _both(builder: Builder, instruction: Instruction, dtype: DType) -> tuple[int, int]:
+    _, a, b = instruction.operands[:3]
+    return builder.read(a, dtype), builder.read(b, dtype)
+
+
+def _saturating(function: Callable[..., Any]) -> Callable[..., Any]:
+    def saturated(a: Array, b: Array) -> Array:
+        exact = function(a.astype(np.int64), b.astype(np.int64))
+        return np.clip(exact, -(1 << 31), (1 << 31) - 1).astype(np.int32)
+
+    return saturated
+
+
+def _with_carry(
+    builder: Builder,
+    instruction: Instruction,
+    dtype: DType,
+    function: Callable[..., Any],
+    *,
+    takes: bool,
+    gives: bool,
+) -> None:
+    if builder.predicate is not None or "sat" in instruction.modifiers:
+        builder.unsupported()
+    dtype = unsigned(dtype)
+    result = instruction.operands[0]
+    a, b = _both(builder, instruction, dtype)
+    carry = builder.read(CARRY, BOOL) if takes else builder.constant(0, BOOL)
+    adds = function is np.add
+
+    def total(x: Array, y: Array, c: Array) -> Array:
+        out: Array = function(function(x, y), c.astype(dtype))
+        return out
+
+    def overflow(x: Array, y: Array, c: Array) -> Array:
+        # Adding: the sum wrapped. Subtracting: a borrow is kept in the same flag.
+        if adds:
+            first = x + y
+            return (first < x) | (c & (first == ~dtype.type(0)))
+        return (x < y) | (c & (x == y))
+
+    flag = builder.compute(apply3(overflow, a, b, carry))
+    builder.assign(result, dtype, apply3(total, a, b, carry))
+    if gives:
+        builder.assign(CARRY, BOOL, apply1(lambda value: value, flag))
+
+
+def multiply(builder: Builder, instruction: Instruction) -> None:
+    """mul.lo, mul.hi, mul.wide, mul24.lo, and mad with the same."""
+    adds = instruction.opcode.startswith("mad")
+    dtype = _type(builder, instruction, 4 if adds else 3, "lo", "hi", "wide")
+    if len(instruction.modifiers) != 2:
+        builder.unsupported()
+    part = instruction.modifiers[0]
+    result, a, b = instruction.operands[:3]
+    if part == "lo":
+        dtype = builder.integer(result, dtype)
+        function: Callable[..., Any] = np.multiply
+        out = dtype
+    elif part == "hi":
+        function, out = multiply_high, dtype
+    else:
+        if dtype.itemsize == 8:
+            builder.unsupported()
+        out = np.dtype(f"{dtype.kind}{2 * dtype.itemsize}")
+        function = _wide(out)
+    x, y = builder.read(a, dtype), builder.read(b, dtype)
+    if not adds:
+        builder.assign(result, out, apply2(function, x, y))
+        return
+    z = builder.read(instruction.operands[3], out)
+    builder.assign(result, out, apply3(lambda p, q, r: function(p, q) + r, x, y, z))
+
+
+def _wide(out: DType) -> Callable[..., Any]:
+    def function(a: Array, b: Array) -> Array:
+        return a.astype(out) * b.astype(out)
+
+    return function
+
+
+def two(function: Callable[..., Any]) -> Callable[[Builder, Instruction], None]:
+    """The handler of an operation on two integers in which the sign matters."""
+
+    def handler(builder: Builder, instruction: Instruction) -> None:
+        dtype = _type(builder, instruction, 3)
+        result = instruction.operands[0]
+        builder.assign(result, dtype, apply2(function, *_both(builder, instruction, dtype)))
+
+    return handler
+
+
+def one(function: Callable[..., Any]) -> Callable[[Builder, Instruction], None]:
+    """The handler of an operation on one integer."""
+
+    def handler(builder: Builder, instruction: Instruction) -> None:
+        dtype = _type(builder, instruction, 2)
+        result, a = instruction.operands
+        builder.assign(result, dtype, apply1(function, builder.read(a, dtype)))
+
+    return handler
+
+
+def sum_of_differences(builder: Builder, instruction: Instruction) -> None:
+    """sad: |a - b| + c."""
+    dtype = _type(builder, instruction, 4)
+    result, a, b, c = instruction.operands
+    slots = (builder.read(operand, dtype) for operand in (a, b, c))
+    builder.assign(
+        result,
+        dtype,
+        apply3(lambda x, y, z: np.where(x < y, y - x, x - y) + z, *slots),
+    )
+
+
+HANDLERS = {
+    "add": add_sub,
+    "sub": add_sub,
+    "addc": add_sub,
+    "subc": add_sub,
+    "mul": multiply,
+    "mad": multiply,
+    "div": two(divide),
+    "rem": two(remainder),
+    "min": two(np.minimum),
+    "max": two(np.maximum),
+    "neg": one(np.negative),
+    "abs": one(np.abs),
+    "sad": sum_of_differences,
+}

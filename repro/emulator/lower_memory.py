@@ -1,0 +1,377 @@
+"""Loads, stores, atomics and address conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .atomics import UPDATES, update
+from .dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, Array, DType
+from .lowering import GEOMETRY, MASK, MEMORY, Builder, File, Op, apply1, copy
+from .memory import GENERIC, LOCAL, SHARED, Memory, Piece, Site
+from .ptx import Address, Instruction, Operand, Register, Sink, Symbol, Vector
+from .storage import LOCAL_TAG, SHARED_TAG, TAG_BITS
+
+# Order and caching of accesses: in an emulated launch each is done when it is executed.
+IGNORED = frozenset(
+    [
+        "weak",
+        "volatile",
+        "relaxed",
+        "acquire",
+        "release",
+        "acq_rel",
+        "sys",
+        "gpu",
+        "cta",
+        "cluster",
+        "nc",
+        "ca",
+        "cg",
+        "cs",
+        "lu",
+        "cv",
+        "wb",
+        "wt",
+        "unified",
+        "cta",
+    ]
+)
+HINTS = ("L1::", "L2::")
+SPACES = {"global": GENERIC, "shared": SHARED, "shared::cta": SHARED, "local": LOCAL}
+WINDOWS = {SHARED: SHARED_TAG << TAG_BITS, LOCAL: LOCAL_TAG << TAG_BITS}
+VECTORS = {"v2": 2, "v4": 4}
+MAX_WIDTH = 16  # bytes of one access
+
+Lanes = Array | None
+
+
+class Form:
+    """The modifiers of a memory instruction, taken apart. Every one must be known."""
+
+    def __init__(self, builder: Builder, instruction: Instruction) -> None:
+        *rest, self.kind = instruction.modifiers or ("",)
+        if self.kind not in DTYPES or self.kind == "pred":
+            builder.unsupported()
+        self.space = GENERIC
+        self.elements = 1
+        self.policy = False
+        self.parameter = False
+        self.words = []
+        for word in rest:
+            if word in SPACES:
+                self.space = SPACES[word]
+            elif word in VECTORS:
+                self.elements = VECTORS[word]
+            elif word in ("param", "param::entry"):
+                self.parameter = True
+            elif word.startswith(HINTS):
+                self.policy = self.policy or word == "L2::cache_hint"
+            elif word not in IGNORED:
+                self.words.append(word)
+
+
+class Access:
+    """What loads, stores and atomics share: which lanes touch which addresses."""
+
+    def __init__(
+        self, builder: Builder, address: Operand, form: Form, dtype: DType, *, writes: bool
+    ) -> None:
+        if not isinstance(address, Address) or builder.instruction is None:
+            builder.unsupported("no address")
+        width = dtype.itemsize * form.elements
+        if width > MAX_WIDTH:
+            builder.unsupported(f"{width} bytes at once")
+        base = address.base
+        if isinstance(base, Symbol):
+            variable = builder.kernel.variables.get(base.name)
+            if variable is None or variable.space != form.space:
+                builder.unsupported(f"{base.name} lies in another space")
+        eight = isinstance(base, Register) and DTYPES[base.type].itemsize == 8
+        if form.space == GENERIC and not (eight or not isinstance(base, Register)):
+            builder.unsupported("an address of less than 64 bits")
+        self.slot = builder.read(base, SIGNED[8 if eight or not isinstance(base, Register) else 4])
+        if isinstance(base, Register) and not eight:
+            self.slot = builder.compute(apply1(_widen, self.slot))
+        self.offset = address.offset
+        if not -(1 << 31) <= self.offset < 1 << 31:
+            builder.unsupported("an offset of more than 32 bits")
+        self.predicate = builder.predicate
+        builder.predicate = None
+        self.site = Site(
+            builder.instruction.place, form.space, (dtype, form.elements), width, writes
+        )
+
+    def lanes(self, file: File) -> tuple[Array, Lanes] | None:
+        """Addresses and the lanes they belong to (None: all); None where no lane is active.
+
+        One address may stand for all lanes.
+        """
+        addresses = file[self.slot]
+        mask = file[MASK]
+        if self.predicate is not None:
+            predicate = file[self.predicate]
+            if predicate.size == 1 and mask is not None:
+                mask = mask if predicate[0] else predicate
+            else:
+                mask = predicate if mask is None else mask & predicate
+        if self.offset:
+            addresses = addresses + self.offset
+        if mask is None:
+            return addresses, None
+        if mask.size == 1 and not (mask[0] and file[GEOMETRY].lanes == 1):
+            return (addresses, None) if mask[0] else None
+        lanes = mask.nonzero()[0]
+        if not lanes.size:
+            return None
+        return (addresses if addresses.size == 1 else addresses[lanes]), lanes
+
+
+def _widen(address: Array) -> Array:
+    return address.astype(np.int64)
+
+
+def load(builder: Builder, instruction: Instruction) -> None:
+    """ld: `ld.space.vec.type d, [a]`."""
+    form = Form(builder, instruction)
+    if form.words or len(instruction.operands) != 2 + form.policy:
+        builder.unsupported()
+    result, address = instruction.operands[:2]
+    results = result.items if isinstance(result, Vector) else (result,)
+    if len(results) != form.elements:
+        builder.unsupported("as many registers as elements are needed")
+    dtype = _memory_dtype(builder, form, results)
+    if form.parameter:
+        if form.elements > 1:
+            builder.unsupported()
+        slot = builder.parameter(address, dtype)
+        _deliver(builder, form, results[0], dtype, slot)
+        return
+    predicate = builder.predicate
+    access = Access(builder, address, form, dtype, writes=False)
+    slots = [builder.slot() for _ in results]
+    builder.both(_load(access, slots, dtype))
+    builder.predicate = predicate
+    for register, slot in zip(results, slots, strict=True):
+        _deliver(builder, form, register, dtype, slot)
+
+
+def _load(access: Access, slots: list[int], dtype: DType) -> Op:
+    site = access.site
+    single = slots[0] if len(slots) == 1 else None
+    nothing = np.zeros(1, dtype)
+
+    def run(file: File) -> None:
+        active = access.lanes(file)
+        if active is None:
+            for slot in slots:
+                file[slot] = nothing
+            return
+        addresses, lanes = active
+        memory: Memory = file[MEMORY]
+        pieces = memory.resolve(site, addresses, lanes)
+        values = gathered(pieces, site, addresses, lanes, memory.geometry.lanes)
+        if single is not None:
+            file[single] = values
+        else:
+            for number, slot in enumerate(slots):
+                file[slot] = values[:, number]
+
+    return run
+
+
+def gathered(pieces: list[Piece], site: Site, addresses: Array, lanes: Lanes, count: int) -> Array:
+    """The values of `pieces`, each at its lane (or one for all); 0 where there is none."""
+    dtype, elements = site.key
+    shape = () if elements == 1 else (elements,)
+    if len(pieces) == 1 and pieces[0].which is None:
+        values: Array = pieces[0].records[pieces[0].at]
+        if len(values) == 1 and addresses.size == 1:
+            return values
+    else:
+        size = count if lanes is None else lanes.size
+        values = np.zeros((size, *shape), dtype)
+        for records, at, which in pieces:
+            values[which] = records[at]
+    if lanes is None:
+        return values
+    everywhere = np.zeros((count, *shape), dtype)
+    everywhere[lanes] = values
+    return everywhere
+
+
+def store(builder: Builder, instruction: Instruction) -> None:
+    """st: `st.space.vec.type [a], b`."""
+    form = Form(builder, instruction)
+    if form.words or form.parameter or len(instruction.operands) != 2 + form.policy:
+        builder.unsupported()
+    address, value = instruction.operands[:2]
+    values = value.items if isinstance(value, Vector) else (value,)
+    if len(values) != form.elements:
+        builder.unsupported("as many registers as elements are needed")
+    dtype = _memory_dtype(builder, form, values)
+    slots = [_stored(builder, item, dtype) for item in values]
+    access = Access(builder, address, form, dtype, writes=True)
+    builder.both(_store(access, slots))
+
+
+def _store(access: Access, slots: list[int]) -> Op:
+    site = access.site
+
+    def run(file: File) -> None:
+        active = access.lanes(file)
+        if active is None:
+            return
+        addresses, lanes = active
+        memory: Memory = file[MEMORY]
+        for records, at, which in memory.resolve(site, addresses, lanes):
+            for number, slot in enumerate(slots):
+                values = file[slot]
+                if values.size > 1:
+                    values = values if lanes is None else values[lanes]
+                    values = values if which is None else values[which]
+                    if at.size == 1:  # all lanes write one place: the last one stays
+                        values = values[-1:]
+                if records.ndim == 1:
+                    records[at] = values
+                else:
+                    records[at, number] = values
+
+    return run
+
+
+def _memory_dtype(builder: Builder, form: Form, values: tuple[Operand, ...]) -> DType:
+    """The dtype of an element in memory: the register's own where the sizes agree."""
+    dtype = DTYPES[form.kind]
+    if form.elements == 1 or len({type(value) for value in values}) == 1:
+        homes = {builder.home(value, dtype) for value in values}
+        if len(homes) == 1:
+            return homes.pop()
+    return dtype
+
+
+def _deliver(builder: Builder, form: Form, result: Operand, dtype: DType, slot: int) -> None:
+    """A loaded value into its register, extended where the register is wider."""
+    if isinstance(result, Sink):
+        return
+    if not isinstance(result, Register):
+        builder.unsupported("the result is no register")
+    size = DTYPES[result.type].itemsize
+    if size == dtype.itemsize:
+        builder.assign(result, dtype, copy(slot))
+    elif size < dtype.itemsize or form.kind in FLOATS:
+        builder.unsupported(f"{result.name} has type .{result.type}")
+    else:
+        wide = (SIGNED if form.kind[0] == "s" else UNSIGNED)[size]
+        builder.assign(result, wide, apply1(lambda value: value.astype(wide), slot))
+
+
+def _stored(builder: Builder, value: Operand, dtype: DType) -> int:
+    """The slot of a value to store, cut where the register is wider."""
+    if isinstance(value, Register) and DTYPES[value.type].itemsize > dtype.itemsize:
+        wide = builder.read(value, UNSIGNED[DTYPES[value.type].itemsize])
+        return builder.compute(apply1(lambda bits: bits.astype(dtype), wide))
+    return builder.read(value, dtype, bits=True)
+
+
+def atomic(builder: Builder, instruction: Instruction) -> None:
+    """atom and red: `atom.space.op.type d, [a], b` (cas: b, c)."""
+    form = Form(builder, instruction)
+    returns = instruction.opcode == "atom"
+    operands = list(instruction.operands)
+    if form.policy:
+        operands.pop()
+    result: Operand = operands.pop(0) if returns and operands else Sink()
+    if form.parameter or form.elements > 1 or form.words[1:] or len(form.words) != 1:
+        builder.unsupported()
+    (name,) = form.words
+    if (name, form.kind) not in UPDATES or len(operands) != 2 + (name == "cas"):
+        builder.unsupported()
+    dtype = DTYPES[form.kind]
+    values = [builder.read(operand, dtype) for operand in operands[1:]]
+    predicate = builder.predicate
+    access = Access(builder, operands[0], form, dtype, writes=True)
+    slot = builder.slot()
+    builder.both(_atomic(access, name, values, slot))
+    builder.predicate = predicate
+    if not isinstance(result, Sink):
+        builder.assign(result, dtype, copy(slot))
+
+
+def _atomic(access: Access, name: str, slots: list[int], slot: int) -> Op:
+    site = access.site
+    dtype = site.key[0]
+
+    def run(file: File) -> None:
+        file[slot] = np.zeros(1, dtype)
+        active = access.lanes(file)
+        if active is None:
+            return
+        addresses, lanes = active
+        memory: Memory = file[MEMORY]
+        if lanes is None:
+            lanes = memory.geometry.lane
+        addresses = np.broadcast_to(addresses, lanes.shape)
+        old = np.zeros(lanes.size, dtype)
+        for records, at, which in memory.resolve(site, addresses, lanes):
+            chosen = lanes if which is None else lanes[which]
+            values = [
+                np.broadcast_to(file[value], memory.geometry.lanes)[chosen] for value in slots
+            ]
+            old[slice(None) if which is None else which] = update(name, records, at, values)
+        everywhere = np.zeros(memory.geometry.lanes, dtype)
+        everywhere[lanes] = old
+        file[slot] = everywhere
+
+    return run
+
+
+def convert_address(builder: Builder, instruction: Instruction) -> None:
+    """cvta: between the addresses of a space and generic ones."""
+    modifiers = list(instruction.modifiers)
+    to = "to" in modifiers
+    if to:
+        modifiers.remove("to")
+    if len(modifiers) != 2 or len(instruction.operands) != 2 or modifiers[1] not in ("u64", "s64"):
+        builder.unsupported()
+    space = SPACES.get(modifiers[0])
+    if space is None:
+        builder.unsupported()
+    result, source = instruction.operands
+    dtype = SIGNED[8]
+    slot = builder.read(source, dtype)
+    if space == GENERIC:
+        builder.assign(result, dtype, copy(slot))
+        return
+    start = np.int64(-WINDOWS[space] if to else WINDOWS[space])
+    function: Callable[[Any], Any] = lambda value: value + start  # noqa: E731
+    builder.assign(result, dtype, apply1(function, slot))
+
+
+def nothing(builder: Builder, instruction: Instruction) -> None:
+    """membar, fence, prefetch, nanosleep: order, caches and time, of which there is none here."""
+
+
+def create_policy(builder: Builder, instruction: Instruction) -> None:
+    """createpolicy: a cache hint, which nothing reads."""
+    builder.assign(instruction.operands[0], SIGNED[8], copy(builder.constant(0, SIGNED[8])))
+
+
+HANDLERS = {
+    "ld": load,
+    "ldu": load,
+    "st": store,
+    "atom": atomic,
+    "red": atomic,
+    "cvta": convert_address,
+    "membar": nothing,
+    "fence": nothing,
+    "prefetch": nothing,
+    "prefetchu": nothing,
+    "nanosleep": nothing,
+    "discard": nothing,
+    "applypriority": nothing,
+    "createpolicy": create_policy,
+}

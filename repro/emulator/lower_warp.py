@@ -1,0 +1,224 @@
+"""What threads of a warp do together: shuffles, votes, matches, reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .dtypes import BOOL, DTYPES, SIGNED, UNSIGNED, Array, DType
+from .geometry import WARP, Geometry
+from .lowering import GEOMETRY, MASK, Builder, File, Make, copy
+from .ptx import Immediate, Instruction, Pair
+
+U32 = UNSIGNED[4]
+_BITS = np.uint32(1) << np.arange(WARP, dtype=np.uint32)
+
+
+def shuffle(builder: Builder, instruction: Instruction) -> None:
+    """shfl.sync: `d|p, a, b, c, membermask`."""
+    words = instruction.modifiers
+    if (
+        len(words) != 3
+        or words[0] != "sync"
+        or words[1] not in ("up", "down", "bfly", "idx")
+        or words[2] != "b32"
+        or len(instruction.operands) != 5
+    ):
+        builder.unsupported()
+    mode = words[1]
+    target, value, where, clamp, _ = instruction.operands
+    result = target.first if isinstance(target, Pair) else target
+    dtype = builder.home(result, DTYPES["b32"])
+    source = builder.read(value, dtype, bits=True)
+    b, c = builder.read(where, U32), builder.read(clamp, U32)
+    fixed = isinstance(where, Immediate) and isinstance(clamp, Immediate)
+    lanes = builder.slot()
+    holds = builder.slot()
+
+    def prepare(file: File) -> None:
+        geometry: Geometry = file[GEOMETRY]
+        if fixed:
+            key = (mode, int(file[b][0]) | int(file[c][0]) << 32)
+            found = geometry.shuffles.get(key)
+            if found is None:
+                found = geometry.shuffles[key] = _sources(geometry, mode, file[b], file[c])
+        else:
+            found = _sources(geometry, mode, file[b], file[c])
+        file[lanes], file[holds] = found
+
+    builder.both(prepare)
+
+    def make(d: int) -> Callable[[File], None]:
+        def run(file: File) -> None:
+            values = file[source]
+            file[d] = values if values.size == 1 else values[file[lanes]]
+
+        return run
+
+    builder.assign(result, dtype, make)
+    if isinstance(target, Pair):
+        builder.assign(target.second, BOOL, copy(holds))
+
+
+def _sources(geometry: Geometry, mode: str, b: Array, c: Array) -> tuple[Array, Array]:
+    """For each lane the lane it reads from, and whether that is in range (PTX ISA, shfl.sync)."""
+    lane = geometry.warp_lane
+    b, c = b.astype(np.int64), c.astype(np.int64)
+    by, clamp, segment = b & 31, c & 31, (c >> 8) & 31
+    most = (lane & segment) | (clamp & ~segment)
+    if mode == "up":
+        source = lane - by
+        holds = source >= most
+    elif mode == "idx":
+        source = (lane & segment) | (by & ~segment)
+        holds = source <= most
+    else:
+        source = lane + by if mode == "down" else lane ^ by
+        holds = source <= most
+    source = np.where(holds, source, lane)
+    return geometry.lane - lane + source, holds
+
+
+def _active(file: File, members: int) -> Array:
+    """bool[warps, 32]: the lanes that execute and are named."""
+    geometry: Geometry = file[GEOMETRY]
+    named = (file[members].view(np.uint32) >> geometry.warp_lane.astype(np.uint32)) & np.uint32(1)
+    active = named.astype(np.bool_)
+    if file[MASK] is not None:
+        active = active & file[MASK]
+    return active.reshape(-1, WARP)
+
+
+def _spread(file: File, values: Array) -> Array:
+    """A value a lane as [warps, 32]."""
+    return np.broadcast_to(values, file[GEOMETRY].lanes).reshape(-1, WARP)
+
+
+def _ballot(bits: Array) -> Array:
+    """uint32[warps] of bool[warps, 32]."""
+    return np.bitwise_or.reduce(np.where(bits, _BITS, np.uint32(0)), axis=1)
+
+
+def vote(builder: Builder, instruction: Instruction) -> None:
+    """vote.sync: all, any, uni, ballot."""
+    words = instruction.modifiers
+    forms = {("all", "pred"), ("any", "pred"), ("uni", "pred"), ("ballot", "b32")}
+    if len(words) != 3 or words[0] != "sync" or (words[1], words[2]) not in forms:
+        builder.unsupported()
+    if len(instruction.operands) != 3:
+        builder.unsupported()
+    mode = words[1]
+    result, operand, mask = instruction.operands
+    source, members = builder.read(operand, BOOL), builder.read(mask, U32)
+
+    def compute(file: File) -> Array:
+        active = _active(file, members)
+        values = _spread(file, file[source])
+        if mode == "ballot":
+            return _ballot(values & active)
+        every, some = (values | ~active).all(1), (values & active).any(1)
+        if mode == "all":
+            return every
+        return some if mode == "any" else every | ~some
+
+    builder.assign(result, U32 if mode == "ballot" else BOOL, _per_warp(compute))
+
+
+def _per_warp(compute: Callable[[File], Array]) -> Make:
+    """d = what `compute` gives each warp, in all of its lanes"""
+
+    def make(d: int) -> Callable[[File], None]:
+        def run(file: File) -> None:
+            file[d] = np.repeat(compute(file), WARP)
+
+        return run
+
+    return make
+
+
+def match(builder: Builder, instruction: Instruction) -> None:
+    """match.any.sync: the lanes with the same value."""
+    words = instruction.modifiers
+    if len(words) != 3 or words[:2] != ("any", "sync") or words[2] not in ("b32", "b64"):
+        builder.unsupported()
+    if len(instruction.operands) != 3:
+        builder.unsupported()
+    result, operand, mask = instruction.operands
+    dtype = DTYPES[words[2]]
+    source, members = builder.read(operand, dtype), builder.read(mask, U32)
+
+    def make(d: int) -> Callable[[File], None]:
+        def run(file: File) -> None:
+            active = _active(file, members)
+            values = _spread(file, file[source])
+            same = np.zeros(values.shape, np.uint32)
+            for lane in range(WARP):
+                equal = (values == values[:, lane : lane + 1]) & active[:, lane : lane + 1]
+                same |= np.where(equal, _BITS[lane], np.uint32(0))
+            file[d] = same.reshape(-1)
+
+        return run
+
+    builder.assign(result, U32, make)
+
+
+REDUCTIONS: dict[tuple[str, str], tuple[Any, int]] = {
+    ("add", "u32"): (np.add, 0),
+    ("add", "s32"): (np.add, 0),
+    ("min", "u32"): (np.minimum, 0xFFFFFFFF),
+    ("max", "u32"): (np.maximum, 0),
+    ("min", "s32"): (np.minimum, (1 << 31) - 1),
+    ("max", "s32"): (np.maximum, -(1 << 31)),
+    ("and", "b32"): (np.bitwise_and, 0xFFFFFFFF),
+    ("or", "b32"): (np.bitwise_or, 0),
+    ("xor", "b32"): (np.bitwise_xor, 0),
+}
+
+
+def reduce(builder: Builder, instruction: Instruction) -> None:
+    """redux.sync: one value of a warp."""
+    words = instruction.modifiers
+    found = REDUCTIONS.get((words[1], words[2])) if len(words) == 3 else None
+    if found is None or words[0] != "sync" or len(instruction.operands) != 3:
+        builder.unsupported()
+    function, neutral = found
+    dtype: DType = DTYPES[words[2]]
+    result, operand, mask = instruction.operands
+    source, members = builder.read(operand, dtype), builder.read(mask, U32)
+
+    def compute(file: File) -> Array:
+        values = np.where(_active(file, members), _spread(file, file[source]), dtype.type(neutral))
+        reduced: Array = function.reduce(values, axis=1, dtype=dtype)
+        return reduced
+
+    builder.assign(result, dtype, _per_warp(compute))
+
+
+def active_mask(builder: Builder, instruction: Instruction) -> None:
+    """activemask: the lanes that execute it together."""
+    if instruction.modifiers != ("b32",) or len(instruction.operands) != 1:
+        builder.unsupported()
+    members = builder.constant(-1, SIGNED[4])
+
+    def compute(file: File) -> Array:
+        return _ballot(_active(file, members))
+
+    builder.assign(instruction.operands[0], U32, _per_warp(compute))
+
+
+def warp_barrier(builder: Builder, instruction: Instruction) -> None:
+    """bar.warp.sync: the meeting itself is the scheduler's."""
+    if instruction.modifiers != ("warp", "sync") or len(instruction.operands) != 1:
+        builder.unsupported()
+
+
+HANDLERS = {
+    "shfl": shuffle,
+    "vote": vote,
+    "match": match,
+    "redux": reduce,
+    "activemask": active_mask,
+    "bar": warp_barrier,
+}

@@ -1,0 +1,178 @@
+"""Addresses to bytes, with every access checked: limits, alignment, owners."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..ops import EVERYBODY
+from ..records import Kind
+from .dtypes import Array, DType
+from .geometry import Geometry
+from .ptx import Place
+from .report import Recorder
+from .storage import LOCAL_TAG, SHARED_TAG, TAG_BITS, Storage
+
+GENERIC, SHARED, LOCAL = "generic", "shared", "local"
+
+
+class Site(NamedTuple):
+    """An instruction that touches memory, as far as the checks need it.
+
+    key: dtype and elements of one access; width: its bytes.
+    """
+
+    place: Place
+    space: str
+    key: tuple[DType, int]
+    width: int
+    writes: bool
+
+
+class Piece(NamedTuple):
+    """Accesses that go through: records[at], for the accesses `which` (None: all of them)."""
+
+    records: Array
+    at: Array
+    which: Array | None
+
+
+class Memory:
+    """All memory of one batch of blocks."""
+
+    def __init__(
+        self,
+        buffers: list[Storage],
+        shared: Storage,
+        local: Storage,
+        geometry: Geometry,
+        recorder: Recorder,
+    ) -> None:
+        self.spaces = {SHARED: shared, LOCAL: local}
+        self.storages = {storage.base >> TAG_BITS: storage for storage in buffers}
+        self.storages[SHARED_TAG] = shared
+        self.storages[LOCAL_TAG] = local
+        self.geometry = geometry
+        self.recorder = recorder
+        self.owners_matter = recorder.requests is not None
+
+    def resolve(self, site: Site, addresses: Array, lanes: Array | None) -> list[Piece]:
+        """The records behind `addresses` (int64[accesses]), wrong ones recorded and left out.
+
+        lanes: the lane of each access; None: access i is lane i's, or one address for all lanes.
+        In shared and local space an address is an offset.
+        """
+        if site.space == GENERIC:
+            storage = self.storages.get(int(addresses[0]) >> TAG_BITS)
+            base = 0
+        else:
+            storage = self.spaces[site.space]
+            base = storage.base
+        if storage is not None:
+            start, limit, shift, records = storage.window(site.key)
+            offsets = addresses - (start - base)
+            if (
+                int(np.maximum.reduce(offsets.view(np.uint64))) <= limit
+                and not int(np.bitwise_or.reduce(offsets)) & (site.width - 1)
+                and (storage.owners is None or not self.owners_matter)
+            ):
+                if storage.starts is not None:
+                    starts = storage.starts
+                    if lanes is not None and starts.size > 1:
+                        starts = starts[lanes]
+                    offsets = offsets + starts
+                return [Piece(records, offsets >> shift, None)]
+        return self._resolve(site, addresses + base if base else addresses, lanes)
+
+    def _resolve(self, site: Site, addresses: Array, lanes: Array | None) -> list[Piece]:
+        """The same for accesses of which some are wrong or in different storages."""
+        if lanes is None:
+            lanes = self.geometry.lane
+        addresses = np.broadcast_to(addresses, lanes.shape)
+        tags = addresses >> TAG_BITS
+        pieces = []
+        for tag in np.unique(tags):
+            which = np.flatnonzero(tags == tag)
+            storage = self.storages.get(int(tag))
+            pieces += self._one(site, storage, addresses[which], lanes[which], which)
+        return pieces
+
+    def _one(
+        self, site: Site, storage: Storage | None, addresses: Array, lanes: Array, which: Array
+    ) -> list[Piece]:
+        if storage is None:
+            self._wrong(_outside(site, None), site, None, addresses, lanes)
+            return []
+        offsets = addresses - storage.base
+        misaligned = (addresses & (site.width - 1)) != 0
+        if misaligned.any():
+            self._wrong(
+                Kind.MISALIGNED_ACCESS, site, storage, offsets[misaligned], lanes[misaligned]
+            )
+        outside = ~misaligned & ((offsets < 0) | (offsets + site.width > storage.size))
+        pieces = []
+        if outside.any():
+            self._wrong(_outside(site, storage), site, storage, offsets[outside], lanes[outside])
+            pieces += self._behind(site, storage, offsets, outside, which)
+        good = ~(misaligned | outside)
+        if good.any():
+            self._check_owners(site, storage, offsets[good], lanes[good])
+            start, _, shift, records = storage.window(site.key)
+            at = addresses[good] - start
+            if storage.starts is not None:
+                starts = storage.starts
+                at = at + (starts[lanes[good]] if starts.size > 1 else starts)
+            pieces.append(Piece(records, at >> shift, which[good]))
+        return pieces
+
+    def _behind(
+        self, site: Site, storage: Storage, offsets: Array, outside: Array, which: Array
+    ) -> list[Piece]:
+        if storage.behind is None or site.writes:
+            return []
+        beyond = offsets - storage.size
+        stated = outside & (beyond >= 0) & (beyond + site.width <= storage.behind.size)
+        if not stated.any():
+            return []
+        dtype, elements = site.key
+        raw = storage.behind[beyond[stated][:, None] + np.arange(site.width)]
+        records = np.ascontiguousarray(raw).view(dtype).reshape(-1, elements)
+        count = len(records)
+        return [Piece(records if elements > 1 else records[:, 0], np.arange(count), which[stated])]
+
+    def _check_owners(self, site: Site, storage: Storage, offsets: Array, lanes: Array) -> None:
+        requests = self.recorder.requests
+        if storage.owners is None or requests is None:
+            return
+        unit, of = storage.owners.unit, storage.owners.of
+        columns = np.broadcast_to(self.geometry.column, self.geometry.lanes)[lanes]
+        request = requests[columns]
+        step = min(site.width, storage.itemsize)
+        starts = offsets[:, None] + np.arange(0, site.width, step)
+        elements = starts // storage.itemsize
+        owner = of[elements // unit]
+        known = request != EVERYBODY
+        foreign = (owner != request[:, None]) & (owner != EVERYBODY) & known[:, None]
+        if foreign.any():
+            self.recorder.add(
+                Kind.FOREIGN_WRITE if site.writes else Kind.FOREIGN_READ,
+                site.place,
+                storage,
+                elements[foreign] * storage.itemsize,
+                np.broadcast_to(lanes[:, None], foreign.shape)[foreign],
+                site.width,
+                self.geometry,
+                span=storage.itemsize,
+            )
+
+    def _wrong(
+        self, kind: Kind, site: Site, storage: Storage | None, offsets: Array, lanes: Array
+    ) -> None:
+        self.recorder.add(kind, site.place, storage, offsets, lanes, site.width, self.geometry)
+
+
+def _outside(site: Site, storage: Storage | None) -> Kind:
+    if storage is not None and storage.base >> TAG_BITS == SHARED_TAG:
+        return Kind.SHARED_OUT_OF_BOUNDS
+    return Kind.OUT_OF_BOUNDS_WRITE if site.writes else Kind.OUT_OF_BOUNDS_READ

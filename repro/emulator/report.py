@@ -1,0 +1,215 @@
+"""Wrong accesses: collected while a launch runs, merged into one record a kind, line and buffer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ops import EVERYBODY, NOBODY
+from ..records import Kind
+from .dtypes import Array
+from .geometry import Geometry, Triple
+from .ptx import Place
+from .storage import Storage, lands_in
+
+READS = frozenset({Kind.OUT_OF_BOUNDS_READ, Kind.FOREIGN_READ})
+NULL_REACH = 1 << 30  # bytes around address 0 that count as coming from a null pointer
+PIECES = 256  # arrays kept before they are merged
+
+
+@dataclass(frozen=True, slots=True)
+class WrongAccess:
+    """One wrong access of a launch: kind x source line x buffer x request.
+
+    elements: sorted, unique flat elements of the buffer's dtype, only the wrong ones; byte offsets
+    for shared and local memory, byte addresses where there is no buffer. bytes_past_end: of the
+    first wrong byte past the end, None where none is. width: bytes of one access. block, thread:
+    of the first wrong thread in launch order. threads: how many took part.
+    """
+
+    kind: Kind
+    buffer: str | None
+    elements: NDArray[np.int64]
+    bytes_past_end: int | None
+    width: int
+    block: Triple
+    thread: Triple
+    threads: int
+    file: str
+    line: int
+    request: int | None
+    lands_in: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchReport:
+    """What a launch did wrong. instructions: executed, each once for all threads it ran for."""
+
+    accesses: tuple[WrongAccess, ...]
+    instructions: int
+
+
+class StopLaunch(Exception):
+    """The first wrong access has been recorded and the launch is to stop there."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    storage: Storage | None
+    width: int
+    geometry: Geometry
+    elements: list[Array] = field(default_factory=list)
+    threads: list[Array] = field(default_factory=list)
+    past: int | None = None
+
+    def merge(self) -> None:
+        self.elements = [np.unique(np.concatenate(self.elements))]
+        self.threads = [np.unique(np.concatenate(self.threads))]
+
+
+class Recorder:
+    """Collects what goes wrong in one launch. requests: int32[grid x], None: not declared."""
+
+    def __init__(self, requests: Array | None, *, stop_at_first: bool) -> None:
+        self.requests = requests
+        self.stop_at_first = stop_at_first
+        self.entries: dict[tuple[Kind, Place, str | None, int | None], _Entry] = {}
+
+    def add(
+        self,
+        kind: Kind,
+        place: Place,
+        storage: Storage | None,
+        offsets: Array,
+        lanes: Array,
+        width: int,
+        geometry: Geometry,
+        *,
+        span: int | None = None,
+    ) -> None:
+        """Record accesses of `width` bytes by `lanes`, of which `span` bytes (None: all) at byte
+        `offsets` of a storage are wrong.
+        """
+        for request, chosen in self._by_request(lanes, geometry):
+            self._add(
+                (kind, place, storage.name if storage else None, request),
+                storage,
+                offsets[chosen],
+                geometry.identities(lanes[chosen]),
+                width,
+                geometry,
+                width if span is None else span,
+            )
+            if self.stop_at_first:
+                raise StopLaunch
+
+    def trap(self, place: Place, lanes: Array, geometry: Geometry) -> None:
+        """Record that `lanes` executed a trap."""
+        self.add(Kind.TRAP, place, None, np.zeros(lanes.size, np.int64), lanes, 0, geometry)
+
+    def _by_request(self, lanes: Array, geometry: Geometry) -> list[tuple[int | None, Array]]:
+        if self.requests is None:
+            return [(None, np.arange(lanes.size))]
+        columns = np.broadcast_to(geometry.column, geometry.lanes)[lanes]
+        found = self.requests[columns]
+        return [
+            (None if request == EVERYBODY else int(request), np.flatnonzero(found == request))
+            for request in np.unique(found)
+        ]
+
+    def _add(
+        self,
+        key: tuple[Kind, Place, str | None, int | None],
+        storage: Storage | None,
+        offsets: Array,
+        threads: Array,
+        width: int,
+        geometry: Geometry,
+        span: int,
+    ) -> None:
+        entry = self.entries.get(key)
+        if entry is None:
+            entry = self.entries[key] = _Entry(storage, width, geometry)
+        item, size = (storage.itemsize, storage.size) if storage else (1, None)
+        elements = touched(offsets, span, item) if span else offsets[:0]
+        outside = key[0] in (
+            Kind.OUT_OF_BOUNDS_READ,
+            Kind.OUT_OF_BOUNDS_WRITE,
+            Kind.SHARED_OUT_OF_BOUNDS,
+        )
+        if size is not None and outside:
+            elements = elements[(elements < 0) | (elements >= size // item)]
+            beyond = np.maximum(offsets, size)[offsets + span > size] - size
+            if beyond.size:
+                least = int(beyond.min())
+                entry.past = least if entry.past is None else min(least, entry.past)
+        entry.elements.append(np.unique(elements))
+        entry.threads.append(threads)
+        if len(entry.elements) > PIECES:
+            entry.merge()
+
+    def accesses(self, buffers: list[Storage]) -> tuple[WrongAccess, ...]:
+        """All records, by line, kind, buffer and request."""
+        records = []
+        for (kind, place, name, request), entry in self.entries.items():
+            entry.merge()
+            elements, threads = entry.elements[0], entry.threads[0]
+            block, thread = entry.geometry.place(int(threads[0]))
+            is_buffer = entry.storage is not None and entry.storage.is_buffer
+            records.append(
+                WrongAccess(
+                    kind,
+                    name if is_buffer else None,
+                    elements.astype(np.int64),
+                    entry.past,
+                    entry.width,
+                    block,
+                    thread,
+                    int(threads.size),
+                    place.file,
+                    place.line,
+                    request,
+                    _lands_in(kind, entry.storage, elements, buffers),
+                )
+            )
+        return tuple(sorted(records, key=_order))
+
+
+def _order(access: WrongAccess) -> tuple[str, int, str, str, int]:
+    request = -1 if access.request is None else access.request
+    return access.file, access.line, access.kind, access.buffer or "", request
+
+
+def touched(offsets: Array, width: int, itemsize: int) -> Array:
+    """int64: the elements that accesses of `width` bytes at byte `offsets` touch."""
+    first = offsets // itemsize
+    last = (offsets + (width - 1)) // itemsize
+    most = int((last - first).max()) if offsets.size and width else 0
+    return np.unique(np.concatenate([np.minimum(first + j, last) for j in range(most + 1)]))
+
+
+def _lands_in(kind: Kind, storage: Storage | None, elements: Array, buffers: list[Storage]) -> str:
+    if kind is Kind.TRAP:
+        return ""
+    first = int(elements[0])
+    if storage is None:
+        return "null pointer" if -NULL_REACH < first < NULL_REACH else "no tensor"
+    if not storage.is_buffer:
+        inside = 0 <= first < storage.size
+        return storage.name if inside else f"outside {storage.name} of {storage.size} bytes"
+    if kind in (Kind.FOREIGN_READ, Kind.FOREIGN_WRITE) and storage.owners is not None:
+        unit = first // storage.owners.unit
+        owner = int(storage.owners.of[unit])
+        if owner == NOBODY:
+            return f"a free unit of {storage.name}"
+        return f"request {owner}'s unit {unit} of {storage.name}"
+    offset = first * storage.itemsize
+    if 0 <= offset < storage.size:
+        return f"{storage.name}[{first}]"
+    stated = 0 if storage.behind is None else storage.behind.size
+    if kind in READS and 0 <= offset - storage.size < stated:
+        return f"stated memory behind {storage.name}"
+    assert storage.origin is not None  # it is a buffer
+    return lands_in(storage.origin, offset, buffers)
