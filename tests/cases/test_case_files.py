@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from specrepro.repro.case import find_cases, load_case, load_cases, shipped_cases
-from specrepro.repro.case_source import MAX_BYTES
+from specrepro.repro.case.source import MAX_BYTES
 from specrepro.repro.errors import CaseError
 
 

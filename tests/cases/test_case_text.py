@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from specrepro.repro.case_text import MAX_NODES, compose
+from specrepro.repro.case.text import MAX_NODES, compose
 from specrepro.repro.errors import CaseError
 
 REFUSED = {

@@ -1,7 +1,7 @@
 """What a case file may hold. `specrepro schema` prints it; docs/writing-a-case.md explains it.
 
 The models check shape and types. What a file says about its scenario (names of parameters, ranges,
-contradictions) is checked in case_rules.py, against what the scenario declares.
+contradictions) is checked in rules.py, against what the scenario declares.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
 from pydantic_core import PydanticCustomError
 
-from .case_values import (
+from ..records import Cause, Kind, Scalar
+from ..scenarios.registry import SCENARIOS
+from .values import (
     CaseId,
     FaultClass,
     Identifier,
@@ -26,8 +28,6 @@ from .case_values import (
     Text,
     Url,
 )
-from .records import Cause, Kind, Scalar
-from .scenarios.registry import SCENARIOS
 
 
 class Record(BaseModel):

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from .errors import CaseError
-from .report.escape import printable, quoted
-from .scenarios.declare import nearest
+from ..errors import CaseError
+from ..report.escape import printable, quoted
+from ..scenarios.declare import nearest
 
 SUFFIX = ".yaml"
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from .case_model import Case, Expectation, ExpectedFinding
-from .case_source import Place, Problem
-from .case_values import FAULT_CLASSES
-from .report.escape import quoted
-from .scenarios.declare import nearest, nearest_name
+from ..report.escape import quoted
+from ..scenarios.declare import nearest, nearest_name
+from .model import Case, Expectation, ExpectedFinding
+from .source import Place, Problem
+from .values import FAULT_CLASSES
 
 TYPES = {
     "string_type": "text",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .case_model import Case
+from .model import Case
 
 EXAMPLE = {
     "schema": 1,

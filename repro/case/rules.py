@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 
-from .case_model import Case, Expectation
-from .case_points import MAX_POINTS, named_point, settings, sweep_size, sweep_values
-from .case_source import Place, Problem
-from .records import Scalar
-from .report.escape import quoted
-from .scenarios.declare import Declaration, Parameter, nearest
+from ..records import Scalar
+from ..report.escape import quoted
+from ..scenarios.declare import Declaration, Parameter, nearest
+from .model import Case, Expectation
+from .points import MAX_POINTS, named_point, settings, sweep_size, sweep_values
+from .source import Place, Problem
 
 
 def problems(case: Case, scenarios: Mapping[str, Declaration]) -> list[Problem]:

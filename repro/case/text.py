@@ -17,8 +17,8 @@ from typing import Any, NoReturn, cast
 import yaml
 from yaml.resolver import Resolver
 
-from .case_source import Place, Position, Problem, failure, position_after
-from .report.escape import printable, quoted
+from ..report.escape import printable, quoted
+from .source import Place, Position, Problem, failure, position_after
 
 MAX_DEPTH = 20
 MAX_NODES = 10_000

@@ -6,12 +6,12 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from .case_model import Case
-from .errors import UsageError
-from .records import Scalar
-from .report.escape import printable, quoted
-from .scenarios.declare import Declaration, defaults, nearest, show
-from .scenarios.registry import Declarations
+from ..errors import UsageError
+from ..records import Scalar
+from ..report.escape import printable, quoted
+from ..scenarios.declare import Declaration, defaults, nearest, show
+from ..scenarios.registry import Declarations
+from .model import Case
 
 MAX_POINTS = 10_000
 

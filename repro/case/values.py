@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from .records import LANES, Scalar
+from ..records import LANES, Scalar
 
 FAULT_CLASSES: Mapping[str, str] = {
     "C1": "plan-buffer-race",

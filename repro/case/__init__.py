@@ -1,6 +1,6 @@
 """Case files: find, load, explain what is wrong with them by file, line, column and key.
 
-The public names of the case room; the siblings `case_*.py` are its parts.
+The public names of the case room; the siblings `its siblings` are its parts.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from . import case_problems, case_rules
-from .case_model import Case, Expectation, ExpectedFinding
-from .case_points import named_point, override, points, settings
-from .case_schema import case_schema
-from .case_shipped import find_cases, shipped_cases
-from .case_source import Problem, decode, failure, read_bytes
-from .case_text import Document, compose
-from .case_values import FAULT_CLASSES
-from .errors import CaseError
-from .records import LANES
-from .report.escape import printable
-from .scenarios.declare import Declaration
-from .scenarios.registry import Declarations
+from ..errors import CaseError
+from ..records import LANES
+from ..report.escape import printable
+from ..scenarios.declare import Declaration
+from ..scenarios.registry import Declarations
+from . import problems, rules
+from .model import Case, Expectation, ExpectedFinding
+from .points import named_point, override, points, settings
+from .schema import case_schema
+from .shipped import find_cases, shipped_cases
+from .source import Problem, decode, failure, read_bytes
+from .text import Document, compose
+from .values import FAULT_CLASSES
 
 __all__ = [
     "FAULT_CLASSES",
@@ -67,10 +67,10 @@ def load_case(path: Path, scenarios: Mapping[str, Declaration] | None = None) ->
     try:
         case = Case.model_validate(document.data)
     except ValidationError as error:
-        raise _first(path, document, case_problems.problems(error, document.data)) from None
-    problems = case_rules.problems(case, Declarations() if scenarios is None else scenarios)
-    if problems:
-        raise _first(path, document, problems)
+        raise _first(path, document, problems.problems(error, document.data)) from None
+    found = rules.problems(case, Declarations() if scenarios is None else scenarios)
+    if found:
+        raise _first(path, document, found)
     return LoadedCase(case, path, hashlib.sha256(content).hexdigest(), tuple(text.splitlines()))
 
 
