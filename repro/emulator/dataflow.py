@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .dtypes import BOOL, DTYPES, F16, F32, F64, SIGNED, UNSIGNED, DType
-from .ptx import Address, Instruction, Kernel, Negated, Operand, Pair, Register, Vector
+from .ptx import Address, Immediate, Instruction, Kernel, Negated, Operand, Pair, Register, Vector
 
 # The carry flag of add.cc and its like, as a register of every kernel.
 CARRY = Register("%CC", "pred")
@@ -156,3 +156,41 @@ def _elected(kind: str, votes: Counter[DType]) -> DType:
     if not votes and kind in ("f16", "f32", "f64"):
         return DTYPES[kind]
     return max(candidates, key=lambda dtype: votes[dtype])
+
+
+# Float operations whose NaN is the device's own, whatever NaN went in.
+_ARITHMETIC = frozenset(
+    {"add", "sub", "mul", "fma", "mad", "div", "min", "max", "rcp", "sqrt", "rsqrt", "ex2"}
+    | {"lg2", "sin", "cos", "tanh", "cvt"}
+)
+_MOVES = {"mov": 1, "selp": 2, "shfl": 1}  # opcode: operands that it may pass on
+
+
+def computed_floats(kernel: Kernel) -> set[str]:
+    """Names of the registers that only ever hold results of float arithmetic."""
+    found = {r.name for i in kernel.body for r in writes(i)}
+    changed = True
+    while changed:
+        kept = found - {
+            register.name
+            for instruction in kernel.body
+            if not _computes(instruction, found)
+            for register in writes(instruction)
+        }
+        changed = kept != found
+        found = kept
+    return found
+
+
+def _computes(instruction: Instruction, computed: set[str]) -> bool:
+    if instruction.opcode in _ARITHMETIC:
+        types = [word for word in instruction.modifiers if word in DTYPES]
+        return bool(types) and types[0] in ("f16", "f32")
+    count = _MOVES.get(instruction.opcode, 0)
+    passed = instruction.operands[1 : 1 + count]
+    return bool(passed) and all(
+        operand.name in computed
+        if isinstance(operand, Register)
+        else isinstance(operand, Immediate)
+        for operand in passed
+    )

@@ -12,7 +12,7 @@ from ..errors import LaunchRefusedError
 from ..ops import Owners
 from .dtypes import DTYPES, UNSIGNED, Array, DType
 from .geometry import WARP, Triple, geometry
-from .lowering import GEOMETRY, MASK, MEMORY, File, Program, lower
+from .lowering import GEOMETRY, MASK, MAX_SHARED, MEMORY, File, Program, lower
 from .machine import Machine
 from .memory import Memory
 from .ptx import Kernel, Parameter
@@ -30,7 +30,6 @@ __all__ = ["Buffer", "LaunchReport", "WrongAccess", "launch"]
 
 MAX_INSTRUCTIONS = 20_000_000
 MAX_THREADS = 1024  # of a block
-MAX_SHARED = 227 << 10  # bytes of a block, the most any device has
 MAX_GRID = (2**31 - 1, 65535, 65535)
 LANES = 1 << 17  # threads at once, at most; fewer where they need more than
 BATCH_BYTES = 256 << 20  # of registers, shared and local memory

@@ -116,10 +116,7 @@ def set_value(builder: Builder, instruction: Instruction) -> None:
         slot = builder.compute(apply2(combine, slot, other))
     dtype = DTYPES[words[-2]]
     true = np.array([1.0 if dtype.kind == "f" else -1], np.float64).astype(SIGNED[4])
-    if dtype.kind == "f":
-        true = true.astype(dtype)
-    else:
-        true = true.view(dtype)
+    true = true.astype(dtype) if dtype.kind == "f" else true.view(dtype)
     zero = np.zeros(1, dtype)
     builder.assign(result, dtype, apply1(lambda p: np.where(p, true, zero), slot))
 

@@ -157,19 +157,19 @@ def _reciprocal_root(x: Array) -> Array:
 def smaller(a: Array, b: Array) -> Array:
     """The minimum; a number where the other is NaN; -0 below +0."""
     least: Array = np.fmin(a, b)
+    if np.logical_and.reduce(least, axis=None):
+        return least
     zeros = (a == 0) & (b == 0)
-    if zeros.any():
-        least = np.where(zeros, np.where(np.signbit(a), a, b), least)
-    return least
+    return np.where(zeros, np.where(np.signbit(a), a, b), least)
 
 
 def larger(a: Array, b: Array) -> Array:
     """The maximum; a number where the other is NaN; +0 above -0."""
     most: Array = np.fmax(a, b)
+    if np.logical_and.reduce(most, axis=None):
+        return most
     zeros = (a == 0) & (b == 0)
-    if zeros.any():
-        most = np.where(zeros, np.where(np.signbit(a), b, a), most)
-    return most
+    return np.where(zeros, np.where(np.signbit(a), b, a), most)
 
 
 def _with_nan(function: Function, a: Array, b: Array) -> Array:

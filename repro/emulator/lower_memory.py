@@ -9,10 +9,11 @@ import numpy as np
 
 from .atomics import UPDATES, update
 from .dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, Array, DType
-from .lowering import GEOMETRY, MASK, MEMORY, Builder, File, Op, apply1, copy
+from .lowering import MASK, MEMORY, Builder, File, Op, apply1, copy
 from .memory import GENERIC, LOCAL, SHARED, Memory, Piece, Site
 from .ptx import Address, Instruction, Operand, Register, Sink, Symbol, Vector
-from .storage import LOCAL_TAG, SHARED_TAG, TAG_BITS
+from .rounding import canonical
+from .storage import LOCAL_TAG, SHARED_TAG, window_start
 
 # Order and caching of accesses: in an emulated launch each is done when it is executed.
 IGNORED = frozenset(
@@ -41,7 +42,7 @@ IGNORED = frozenset(
 )
 HINTS = ("L1::", "L2::")
 SPACES = {"global": GENERIC, "shared": SHARED, "shared::cta": SHARED, "local": LOCAL}
-WINDOWS = {SHARED: SHARED_TAG << TAG_BITS, LOCAL: LOCAL_TAG << TAG_BITS}
+WINDOWS = {SHARED: window_start(SHARED_TAG), LOCAL: window_start(LOCAL_TAG)}
 VECTORS = {"v2": 2, "v4": 4}
 MAX_WIDTH = 16  # bytes of one access
 
@@ -79,7 +80,7 @@ class Access:
     def __init__(
         self, builder: Builder, address: Operand, form: Form, dtype: DType, *, writes: bool
     ) -> None:
-        if not isinstance(address, Address) or builder.instruction is None:
+        if not isinstance(address, Address):
             builder.unsupported("no address")
         width = dtype.itemsize * form.elements
         if width > MAX_WIDTH:
@@ -121,7 +122,7 @@ class Access:
             addresses = addresses + self.offset
         if mask is None:
             return addresses, None
-        if mask.size == 1 and not (mask[0] and file[GEOMETRY].lanes == 1):
+        if mask.size == 1:  # a predicate that is the same for all; there are 32 lanes and more
             return (addresses, None) if mask[0] else None
         lanes = mask.nonzero()[0]
         if not lanes.size:
@@ -273,7 +274,10 @@ def _stored(builder: Builder, value: Operand, dtype: DType) -> int:
     if isinstance(value, Register) and DTYPES[value.type].itemsize > dtype.itemsize:
         wide = builder.read(value, UNSIGNED[DTYPES[value.type].itemsize])
         return builder.compute(apply1(lambda bits: bits.astype(dtype), wide))
-    return builder.read(value, dtype, bits=True)
+    slot = builder.read(value, dtype, bits=True)
+    if isinstance(value, Register) and dtype.kind == "f" and value.name in builder.computed:
+        return builder.compute(apply1(canonical, slot))
+    return slot
 
 
 def atomic(builder: Builder, instruction: Instruction) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..errors import UnsupportedError
-from .dataflow import CARRY, ends, exposed, homes, is_warp_barrier, meets, spans
+from .dataflow import computed_floats, ends, exposed, homes, is_warp_barrier, meets, spans
 from .dtypes import BOOL, DTYPES, SIGNED, Array, DType, unsigned
 from .parser import layout
 from .ptx import (
@@ -29,8 +29,8 @@ from .ptx import (
     Sink,
     Special,
     Symbol,
-    Vector,
 )
+from .rounding import canonical
 
 File = list[Any]  # the register file
 Op = Callable[[File], None]
@@ -40,7 +40,8 @@ Make = Callable[[int], Op]  # destination slot -> closure
 # the batch's geometry.
 MASK, MEMORY, GEOMETRY = 0, 1, 2
 
-ALL_LANES = 0xFFFFFFFF
+MAX_SHARED = 227 << 10  # bytes of a block, the most any device has
+MAX_LOCAL = 64 << 10  # bytes of a thread; devices have 512 KB, but not for all threads at once
 
 SPECIAL_DTYPES: dict[str, DType] = {
     f"%{name}{axis}": SIGNED[4]
@@ -72,10 +73,10 @@ class End:
     """
 
     kind: str
+    instruction: Instruction
     predicate: int | None = None
     target: int = 0
     barrier: int = 0
-    instruction: Instruction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class Program:
 
 
 class Builder:
-    """State while one kernel is lowered; what the handlers of `instructions` call."""
+    """State while one kernel (not an empty one) is lowered; what the handlers call."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -116,6 +117,7 @@ class Builder:
         self.homes = homes(kernel)
         self.spans = spans(kernel)
         self.exposed = exposed(kernel, self.spans)
+        self.computed = computed_floats(kernel)
         self.specials: dict[str, int] = {}
         self.params: dict[tuple[int, DType], int] = {}
         self.typed: dict[tuple[str, DType], int] = {}
@@ -124,16 +126,20 @@ class Builder:
         self.fast: list[Op] = []
         self.slow: list[Op] = []
         self.predicate: int | None = None
-        self.instruction = kernel.body[0] if kernel.body else None
+        self.instruction = kernel.body[0]
         locals_ = [v for v in kernel.variables.values() if v.space == "local"]
         self.local_offsets, self.local_bytes = layout(locals_)
+        if self.local_bytes > MAX_LOCAL or kernel.shared_bytes > MAX_SHARED:
+            raise UnsupportedError(
+                f"{kernel.shared_bytes} bytes of shared and {self.local_bytes} of local memory",
+                where=kernel.name,
+            )
         dynamic = [v for v in kernel.variables.values() if v.dynamic]
         align = max((v.align for v in dynamic), default=1)
         self.shared_static = -(-kernel.shared_bytes // align) * align
 
     def unsupported(self, why: str = "") -> NoReturn:
         """Refuse the current instruction."""
-        assert self.instruction is not None  # handlers run inside one
         text = f"{self.instruction.spelling} is not supported"
         raise UnsupportedError(
             f"{text}: {why}" if why else text,
@@ -187,7 +193,7 @@ class Builder:
                     self.unsupported(f"{name} is an address")
                 return self.constant(self.address_of(name), dtype)
             case _:
-                self.unsupported("an operand of this form is not known here")
+                return self.unsupported("an operand of this form is not known here")
 
     def kept(self, register: Register) -> int:
         """The slot in which `register` is kept between blocks, of its home dtype."""
@@ -200,7 +206,10 @@ class Builder:
         if dtype not in forms:
             source = next(iter(forms.values()))
             forms[dtype] = self._typed(name, dtype)
-            self.both(view(source, dtype)(forms[dtype]))
+            make = view(source, dtype)
+            if name in self.computed and home.kind == "f":
+                make = apply1(lambda value: canonical(value).view(dtype), forms.get(home, source))
+            self.both(make(forms[dtype]))
         return forms[dtype]
 
     def _literal(self, operand: Immediate, dtype: DType, bits: bool) -> int:
@@ -311,11 +320,11 @@ class Builder:
         """The slot that a launch fills with the parameter at `address`."""
         if not isinstance(address, Address) or not isinstance(address.base, Symbol):
             self.unsupported("only named parameters are loaded")
-        for index, parameter in enumerate(self.kernel.params):
-            if parameter.name == address.base.name:
-                break
-        else:
+        names = [parameter.name for parameter in self.kernel.params]
+        if address.base.name not in names:
             self.unsupported(f"{address.base.name} is no parameter")
+        index = names.index(address.base.name)
+        parameter = self.kernel.params[index]
         if parameter.size or address.offset:
             self.unsupported("parameters passed as structures are not known")
         if DTYPES[parameter.type].itemsize != dtype.itemsize:
@@ -330,6 +339,8 @@ def lower(kernel: Kernel) -> Program:
     """A kernel as a program; UnsupportedError names what it does not execute."""
     from .instructions import HANDLERS
 
+    if not kernel.body:
+        return Program((), (None, None, None), {}, (), kernel.shared_bytes, 0)
     builder = Builder(kernel)
     numbers = {span.first: number for number, span in enumerate(builder.spans)}
     blocks = []
@@ -337,7 +348,7 @@ def lower(kernel: Kernel) -> Program:
         builder.forms, builder.fast, builder.slow = {}, [], []
         first = kernel.body[span.first]
         members = None
-        end = End("fall")
+        end = End("fall", kernel.body[span.end - 1])
         for instruction in kernel.body[span.first : span.end]:
             builder.instruction = instruction
             builder.predicate = None
@@ -382,11 +393,11 @@ def _end(
         if modifiers - {"uni"} or len(operands) != 1 or not isinstance(operands[0], Symbol):
             builder.unsupported()
         at = builder.kernel.labels[operands[0].name]
-        return End("jump", predicate, numbers.get(at, len(numbers)), 0, instruction)
+        return End("jump", instruction, predicate, numbers.get(at, len(numbers)))
     if opcode in ("ret", "exit", "trap"):
         if modifiers - {"uni"} or operands:
             builder.unsupported()
-        return End("trap" if opcode == "trap" else "return", predicate, 0, 0, instruction)
+        return End("trap" if opcode == "trap" else "return", instruction, predicate)
     plain = ("bar", {"sync"}), ("bar", {"cta", "sync"}), ("barrier", {"sync"})
     if (opcode, modifiers - {"aligned"}) not in (*plain, ("barrier", {"cta", "sync"})):
         builder.unsupported()
@@ -394,7 +405,7 @@ def _end(
         builder.unsupported("only numbered barriers of the whole block are known")
     if not 0 <= operands[0].value < 16:
         builder.unsupported("barriers are numbered from 0 to 15")
-    return End("barrier", predicate, 0, operands[0].value, instruction)
+    return End("barrier", instruction, predicate, 0, operands[0].value)
 
 
 def _members(builder: Builder, instruction: Instruction) -> int:
@@ -481,24 +492,3 @@ def _cast_unsigned(d: int, a: int, dtype: DType) -> Op:
         file[d] = file[a].view(np.uint32).astype(dtype)
 
     return run
-
-
-__all__ = [
-    "ALL_LANES",
-    "CARRY",
-    "Block",
-    "Builder",
-    "End",
-    "File",
-    "Make",
-    "Op",
-    "Program",
-    "Vector",
-    "apply1",
-    "apply2",
-    "apply3",
-    "copy",
-    "lower",
-    "select",
-    "view",
-]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +76,7 @@ class Memory:
             if (
                 int(np.maximum.reduce(offsets.view(np.uint64))) <= limit
                 and not int(np.bitwise_or.reduce(offsets)) & (site.width - 1)
-                and (storage.owners is None or not self.owners_matter)
+                and (not self.owners_matter or self._owned(site, storage, offsets, lanes))
             ):
                 if storage.starts is not None:
                     starts = storage.starts
@@ -84,6 +85,29 @@ class Memory:
                     offsets = offsets + starts
                 return [Piece(records, offsets >> shift, None)]
         return self._resolve(site, addresses + base if base else addresses, lanes)
+
+    def _owned(self, site: Site, storage: Storage, offsets: Array, lanes: Array | None) -> bool:
+        """Whether no access at `offsets`, all inside, is foreign; False where that takes more."""
+        owners = storage.owners
+        if owners is None:
+            return True
+        unit = owners.unit * storage.itemsize
+        if unit % site.width or storage.base % site.width:
+            return False  # a record may lie in two units
+        owner = owners.of[offsets // unit]
+        request = self.requests if lanes is None else self.requests[lanes]
+        foreign = owner != request
+        if not np.logical_or.reduce(foreign):
+            return True
+        foreign &= (owner != EVERYBODY) & (request != EVERYBODY)
+        return not np.logical_or.reduce(foreign)
+
+    @cached_property
+    def requests(self) -> Array:
+        """int32[lanes]: the request each lane works for."""
+        if self.recorder.requests is None:
+            return np.full(self.geometry.lanes, EVERYBODY, np.int32)
+        return np.broadcast_to(self.recorder.requests[self.geometry.column], self.geometry.lanes)
 
     def _resolve(self, site: Site, addresses: Array, lanes: Array | None) -> list[Piece]:
         """The same for accesses of which some are wrong or in different storages."""
@@ -142,12 +166,10 @@ class Memory:
         return [Piece(records if elements > 1 else records[:, 0], np.arange(count), which[stated])]
 
     def _check_owners(self, site: Site, storage: Storage, offsets: Array, lanes: Array) -> None:
-        requests = self.recorder.requests
-        if storage.owners is None or requests is None:
+        if storage.owners is None or not self.owners_matter:
             return
         unit, of = storage.owners.unit, storage.owners.of
-        columns = np.broadcast_to(self.geometry.column, self.geometry.lanes)[lanes]
-        request = requests[columns]
+        request = self.requests[lanes]
         step = min(site.width, storage.itemsize)
         starts = offsets[:, None] + np.arange(0, site.width, step)
         elements = starts // storage.itemsize

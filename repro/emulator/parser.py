@@ -341,9 +341,7 @@ class Body:
             elif word == "}":
                 parser.at += 1
                 depth -= 1
-                if depth:
-                    assert self.scope.outer is not None  # depth counts them
-                    self.scope = self.scope.outer
+                self.scope = self.scope.outer or self.scope
             elif word == ".loc":
                 parser.at += 1
                 location = parser.location()

@@ -196,7 +196,8 @@ def _lands_in(kind: Kind, storage: Storage | None, elements: Array, buffers: lis
     first = int(elements[0])
     if storage is None:
         return "null pointer" if -NULL_REACH < first < NULL_REACH else "no tensor"
-    if not storage.is_buffer:
+    origin = storage.origin
+    if origin is None:
         inside = 0 <= first < storage.size
         return storage.name if inside else f"outside {storage.name} of {storage.size} bytes"
     if kind in (Kind.FOREIGN_READ, Kind.FOREIGN_WRITE) and storage.owners is not None:
@@ -211,5 +212,4 @@ def _lands_in(kind: Kind, storage: Storage | None, elements: Array, buffers: lis
     stated = 0 if storage.behind is None else storage.behind.size
     if kind in READS and 0 <= offset - storage.size < stated:
         return f"stated memory behind {storage.name}"
-    assert storage.origin is not None  # it is a buffer
-    return lands_in(storage.origin, offset, buffers)
+    return lands_in(origin, offset, buffers)

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from .dtypes import F32, F64, Array, DType
+from .dtypes import F16, F32, F64, Array, DType
 
 _LOW_28 = np.int64(0x0FFFFFFF)
 _ONE = np.int64(1)
@@ -139,6 +139,20 @@ def odd32(value: Array) -> Array:
 def from_bf16(bits: Array) -> Array:
     """The bits (uint16) of bfloat16 as float32."""
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+_CANONICAL = {
+    F16: np.array([0x7FFF], np.uint16).view(np.float16),
+    F32: np.array([0x7FFFFFFF], np.uint32).view(np.float32),
+}
+
+
+def canonical(value: Array) -> Array:
+    """Computed values, every NaN as devices make it; of float64 theirs is the host's."""
+    nan = np.isnan(value)
+    if value.dtype == F64 or not nan.any():
+        return value
+    return np.where(nan, _CANONICAL[value.dtype], value)
 
 
 def flush(value: Array) -> Array:

@@ -94,7 +94,13 @@ def row_storage(name: str, tag: int, size: int, rows: int, row: Array) -> Storag
     """Zeroed memory of `size` bytes for each of `rows`; `row`: the row of each lane."""
     stride = max(16, -(-size // 16) * 16)
     starts = row * stride if rows > 1 else np.zeros(1, np.int64)
-    return Storage(name, np.zeros(rows * stride, np.uint8), tag << TAG_BITS, size, 1, starts=starts)
+    memory = np.zeros(rows * stride, np.uint8)
+    return Storage(name, memory, window_start(tag), size, 1, starts=starts)
+
+
+def window_start(tag: int) -> int:
+    """The generic address of byte 0 of shared or local memory."""
+    return (tag << TAG_BITS) + MIDDLE
 
 
 def address(data: Array) -> int:
