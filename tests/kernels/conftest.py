@@ -13,6 +13,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 from specrepro.repro.compiled import check_arguments, load
+from specrepro.repro.emulator.launch import Buffer, launch
 from specrepro.repro.ops import Launch, Ops, Owners, Tensor
 from specrepro.repro.records import Kind
 
@@ -71,8 +72,6 @@ class Bench:
         return Run(_contents(tensors.values()), wrong)
 
     def emulator(self, op: str, **given: Any) -> Run:
-        from specrepro.repro.emulator.launch import Buffer, launch
-
         launched, tensors = self._launch(op, given)
         if launched is None:
             return Run(_contents(tensors.values()), {})
