@@ -1,0 +1,308 @@
+"""Imports point one way, and heavy packages stay in the processes that need them.
+
+The tables are the rule: a module that has no room, and an import that its room does not name,
+fail. Imports inside functions and under TYPE_CHECKING count: a direction is a matter of knowledge,
+not of when something is loaded.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from specrepro.repro.scenarios.registry import SCENARIOS
+
+# A name that ends in "." stands for all that begin so, and the longest wins; other names
+# are one module.
+ROOMS = {
+    "": "version",
+    "cli": "cli",
+    "repro": "marker",
+    "repro.records": "records",
+    "repro.errors": "errors",
+    "repro.ops": "ops",
+    "repro.findings": "findings",
+    "repro.compiled": "compiled",
+    "repro.compilation": "compiled",
+    "repro.ptx_text": "compiled",
+    "repro.emulator.": "emulator",
+    "repro.scenarios.": "scenarios",
+    "repro.scenarios.declare": "declarations",
+    "repro.scenarios.registry": "declarations",
+    "repro.case.": "case",
+    "repro.lanes.": "lanes",
+    "repro.lanes.catalog": "catalog",
+    "repro.lanes.process": "process",
+    "repro.watch.": "watch",
+    "repro.agreement": "judge",
+    "repro.judge": "judge",
+    "repro.plan": "plan",
+    "repro.run": "run",
+    "repro.run_record": "run",
+    "repro.store": "store",
+    "repro.report.": "report",
+    "repro.report.escape": "escape",
+    "repro.report.case_page": "case page",
+    "repro.report.progress": "progress",
+    "repro.commands.": "commands",
+    "kernels.": "kernels",
+}
+
+# room → the rooms it may know, besides itself
+KNOWS: dict[str, set[str]] = {
+    "version": set(),
+    "marker": set(),
+    "records": set(),
+    "errors": set(),
+    "escape": set(),
+    "ops": {"records"},
+    "findings": set(),
+    "kernels": {"ops"},
+    "compiled": {"ops", "errors", "emulator"},
+    "emulator": {"ops", "records", "errors"},
+    "declarations": {"records", "errors", "escape"},
+    "scenarios": {"declarations", "ops", "records"},
+    "case": {"declarations", "records", "errors", "escape"},
+    "catalog": {"records"},
+    "lanes": {"emulator", "compiled", "findings", "declarations", "ops", "records", "errors"},
+    # of the child the parent knows the completion mark only
+    "process": {"lanes", "records"},
+    "watch": set(),
+    "plan": {"case", "declarations", "records", "errors"},
+    "judge": {"plan", "catalog", "records"},
+    "store": {"errors", "escape"},
+    "run": {
+        "version",
+        "case",
+        "plan",
+        "judge",
+        "process",
+        "catalog",
+        "watch",
+        "store",
+        "records",
+        "errors",
+        "escape",
+    },
+    # pages of runs are written from the stored run alone
+    "report": {"store", "errors", "escape"},
+    "case page": {"report", "case", "declarations", "records", "escape"},
+    "progress": {"report", "run"},
+    "commands": {
+        "case",
+        "declarations",
+        "run",
+        "store",
+        "report",
+        "case page",
+        "progress",
+        "escape",
+        "errors",
+    },
+    "cli": {"version", "commands", "report"},
+}
+
+# room → third-party packages. numpy is for rooms that run in a lane's child.
+PACKAGES: dict[str, set[str]] = {
+    "cli": {"typer"},
+    "commands": {"typer", "platformdirs"},
+    "store": {"platformdirs"},
+    "report": {"rich"},
+    "case page": {"rich"},
+    "case": {"pydantic", "pydantic_core", "yaml"},
+    "watch": {"pynvml"},
+    "ops": {"numpy"},
+    "findings": {"numpy"},
+    "scenarios": {"numpy"},
+    "emulator": {"numpy"},
+    "lanes": {"numpy"},
+    "compiled": {"numpy", "triton"},
+    "kernels": {"numpy", "triton"},
+}
+
+HEAVY = {"numpy", "pydantic", "pydantic_core", "torch", "triton", "pynvml", "yaml", "scipy"}
+
+# Modules that load others by a name made at run time, and what they load so.
+DYNAMIC = {
+    "repro.scenarios.registry": "a scenario, by the name in a case file",
+    "repro.lanes.reference": "the reference of an op, by its name",
+}
+LOADERS = {"import_module", "__import__", "run_module", "run_path", "spec_from_file_location"}
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """`name` is dotted; inside the package it is relative to the root. `line` counts from 1."""
+
+    name: str
+    inside: bool
+    line: int
+    at_load: bool
+
+
+def module_name(path: str) -> str:
+    parts = PurePosixPath(path).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(tree: ast.Module, path: str, modules: set[str]) -> Iterator[Import]:
+    package = PurePosixPath(path).parent.parts
+    for node, at_load in walk(tree, True):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, False, node.lineno, at_load)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield Import(node.module or "", False, node.lineno, at_load)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1]
+            base = ".".join((*above, *(node.module or "").split("."))).strip(".")
+            for alias in node.names:
+                deeper = f"{base}.{alias.name}".strip(".")
+                name = deeper if deeper in modules else base
+                yield Import(name, True, node.lineno, at_load)
+
+
+def walk(node: ast.AST, at_load: bool) -> Iterator[tuple[ast.AST, bool]]:
+    for child in ast.iter_child_nodes(node):
+        inner = at_load and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            yield from ((n, False) for body in child.body for n in (body, *ast.walk(body)))
+            yield from (pair for other in child.orelse for pair in walk(other, inner))
+            continue
+        yield child, at_load
+        yield from walk(child, inner)
+
+
+def room(module: str) -> str:
+    if module in ROOMS:
+        return ROOMS[module]
+    prefixes = [p for p in ROOMS if p.endswith(".") and f"{module}.".startswith(p)]
+    assert prefixes, f"{module} has no room in this table"
+    return ROOMS[max(prefixes, key=len)]
+
+
+@pytest.fixture(scope="module")
+def trees(root: Path, tracked: list[str]) -> dict[str, tuple[str, ast.Module]]:
+    """Module → its path and syntax tree, for all that ships."""
+    shipped = [
+        name
+        for name in tracked
+        if name.endswith(".py") and (name.startswith(("repro/", "kernels/")) or "/" not in name)
+    ]
+    return {
+        module_name(name): (name, ast.parse((root / name).read_text(encoding="utf-8")))
+        for name in shipped
+    }
+
+
+@pytest.fixture(scope="module")
+def found(trees: dict[str, tuple[str, ast.Module]]) -> dict[str, list[Import]]:
+    return {name: list(imports(tree, path, set(trees))) for name, (path, tree) in trees.items()}
+
+
+def test_every_import_inside_the_package_points_the_way_of_the_table(
+    found: dict[str, list[Import]],
+) -> None:
+    wrong = [
+        f"{module}:{line.line} ({room(module)}) imports {line.name} ({room(line.name)})"
+        for module, lines in found.items()
+        for line in lines
+        if line.inside and room(line.name) not in {room(module), *KNOWS[room(module)]}
+    ]
+    assert wrong == []
+
+
+def test_the_table_has_no_circle() -> None:
+    def above(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " → ".join((*path, name))
+        for other in KNOWS[name]:
+            above(other, (*path, name))
+
+    for name in KNOWS:
+        above(name, ())
+
+
+def test_inside_the_package_imports_are_relative(found: dict[str, list[Import]]) -> None:
+    names = {"specrepro", "repro", "kernels", "cases", "cli"}
+    wrong = [
+        f"{module}:{line.line} imports {line.name}"
+        for module, lines in found.items()
+        for line in lines
+        if not line.inside and line.name.split(".")[0] in names
+    ]
+    assert wrong == []
+
+
+def test_every_third_party_package_is_used_in_its_rooms_only(
+    found: dict[str, list[Import]],
+) -> None:
+    wrong = [
+        f"{module}:{line.line} ({room(module)}) imports {line.name}"
+        for module, lines in found.items()
+        for line in lines
+        if not line.inside
+        and (top := line.name.split(".")[0]) not in sys.stdlib_module_names
+        and top not in PACKAGES.get(room(module), set())
+    ]
+    assert wrong == []
+
+
+def test_nothing_heavy_is_loaded_by_the_command_line_before_a_command_runs(
+    found: dict[str, list[Import]],
+) -> None:
+    loaded = closure(found, {"cli"})
+    assert "repro.commands.run" in loaded
+    assert heavy(found, loaded, HEAVY) == []
+
+
+def test_the_process_that_starts_lanes_never_loads_what_lanes_compute_with(
+    found: dict[str, list[Import]],
+) -> None:
+    commands = {module for module in found if room(module) == "commands"}
+    lazily = {line.name for module in commands for line in found[module] if line.inside}
+    # what case files may say is read from the scenarios themselves
+    declared = {f"repro.scenarios{name}" for name in SCENARIOS.values()}
+    loaded = closure(found, commands | lazily | declared | {"cli"})
+    assert {"repro.lanes.process", *declared} <= loaded
+    assert heavy(found, loaded, HEAVY - {"pydantic", "pydantic_core", "yaml"}) == []
+
+
+def test_modules_are_loaded_by_a_made_up_name_in_known_places_only(
+    trees: dict[str, tuple[str, ast.Module]],
+) -> None:
+    users = {
+        module
+        for module, (_, tree) in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name | ast.Attribute)
+        and (node.id if isinstance(node, ast.Name) else node.attr) in LOADERS
+    }
+    assert users == set(DYNAMIC)
+
+
+def closure(found: dict[str, list[Import]], start: set[str]) -> set[str]:
+    """The modules that are loaded when those of `start` are."""
+    loaded: set[str] = set()
+    queue = sorted(start)
+    while queue:
+        name = queue.pop()
+        if name in loaded or name not in found:
+            continue
+        loaded.add(name)
+        parents = (name.rpartition(".")[0],) if "." in name else ()
+        queue += [*parents, *(i.name for i in found[name] if i.inside and i.at_load)]
+    return loaded
+
+
+def heavy(found: dict[str, list[Import]], loaded: set[str], packages: set[str]) -> list[str]:
+    return [
+        f"{module}:{line.line} imports {line.name}"
+        for module in sorted(loaded)
+        for line in found[module]
+        if line.at_load and not line.inside and line.name.split(".")[0] in packages
+    ]

@@ -1,0 +1,53 @@
+"""What a command of specrepro loads, as a fresh interpreter sees it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+CODE = """
+import json, sys
+from specrepro import cli
+sys.argv = ["specrepro", *json.loads(sys.argv[1])]
+status = None
+try:
+    cli.main()
+except SystemExit as ended:
+    status = ended.code
+print(json.dumps([status, sorted(name for name in sys.modules if "." not in name)]))
+"""
+
+
+def loaded(folder: Path, *arguments: str) -> tuple[int, set[str]]:
+    """Exit status and top-level modules of one command, run as its own process."""
+    out = subprocess.check_output(
+        [sys.executable, "-c", CODE, json.dumps(arguments)], cwd=folder, text=True
+    )
+    status, modules = json.loads(out.splitlines()[-1])
+    return status, set(modules)
+
+
+def test_asking_for_the_version_loads_neither_numpy_nor_pydantic(tmp_path: Path) -> None:
+    status, modules = loaded(tmp_path, "--version")
+    assert status == 0
+    assert "specrepro" in modules
+    heavy = {"numpy", "pydantic", "pydantic_core", "yaml", "pynvml", "torch", "triton"}
+    assert modules & heavy == set()
+
+
+def test_listing_cases_loads_no_numpy(tmp_path: Path) -> None:
+    status, modules = loaded(tmp_path, "list", "--json")
+    assert status == 0
+    assert "pydantic" in modules
+    assert modules & {"numpy", "torch", "triton"} == set()
+
+
+def test_the_process_that_runs_a_case_loads_no_numpy(tmp_path: Path) -> None:
+    runs = str(tmp_path / "runs")
+    arguments = ("run", "draft-length-gate", "--lane", "reference", "--json", "--runs", runs)
+    status, modules = loaded(tmp_path, *arguments)
+    # one lane that executes no kernel cannot reproduce anything
+    assert status == 125
+    assert modules & {"numpy", "torch", "triton"} == set()

@@ -1,0 +1,73 @@
+"""Every file of the tree is short, is text, and tells nothing of the machine it was written on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+LONGEST = 400  # lines
+# what compilers wrote is as long as it is
+GENERATED = (".ptx",)
+
+# Hosts a file may name: where reports and standards are. None serves packages.
+HOSTS = {
+    "github.com": "reports, and the code they speak of",
+    "json-schema.org": "the dialect of the case schema",
+}
+PRIVATE = {
+    "a path of one machine": re.compile(r"/(?:root|work|mnt|Users|tmp)/|/home/(?!someone\b)\w"),
+    "a package registry": re.compile(
+        r"\b(?:pypi|npmjs|crates|artifactory|nexus|devpi)\.\w|python[h]osted|(?:index|proxy)[-_]url",
+        re.IGNORECASE,
+    ),
+    "an address": re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!\.)|\blocalhost:\d|\w\.internal\b"),
+}
+URL = re.compile(r"\b[a-z][a-z+]*://(?:[^/\s@]*@)?([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)")
+
+
+def test_no_file_has_more_lines_than_one_can_hold_in_mind(root: Path, tracked: list[str]) -> None:
+    counts = {
+        name: len((root / name).read_bytes().splitlines())
+        for name in tracked
+        if not name.endswith(GENERATED)
+    }
+    assert {name: count for name, count in counts.items() if count > LONGEST} == {}
+
+
+def test_every_file_is_text_in_utf_8_with_unix_line_ends(root: Path, tracked: list[str]) -> None:
+    for name in tracked:
+        content = (root / name).read_bytes()
+        content.decode("utf-8")
+        assert b"\r" not in content, name
+        assert content == b"" or content.endswith(b"\n"), name
+
+
+def test_no_file_names_a_machine_or_a_registry(root: Path, tracked: list[str]) -> None:
+    found = [
+        f"{name}:{number}: {what}: {match[0]}"
+        for name in tracked
+        for number, line in enumerate(text(root, name), start=1)
+        for what, pattern in PRIVATE.items()
+        if (match := pattern.search(line))
+    ]
+    assert found == []
+
+
+def test_every_address_is_of_a_known_host(root: Path, tracked: list[str]) -> None:
+    found = [
+        f"{name}:{number}: {host}"
+        for name in tracked
+        for number, line in enumerate(text(root, name), start=1)
+        for host in URL.findall(line)
+        if host not in HOSTS and not host.endswith((".example", ".invalid"))
+    ]
+    assert found == []
+
+
+def test_no_file_is_a_link_out_of_the_tree(root: Path, tracked: list[str]) -> None:
+    base = root.resolve()
+    assert [n for n in tracked if not (root / n).resolve().is_relative_to(base)] == []
+
+
+def text(root: Path, name: str) -> list[str]:
+    return (root / name).read_text(encoding="utf-8").splitlines()
