@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import (
+    lower_atomic,
     lower_bits,
     lower_compare,
     lower_convert,
@@ -14,10 +15,11 @@ from . import (
     lower_move,
     lower_warp,
 )
-from .lowering import Builder
+from .builder import Builder
 from .ptx import Instruction
 
 HANDLERS: dict[str, Callable[[Builder, Instruction], None]] = {
+    **lower_atomic.HANDLERS,
     **lower_bits.HANDLERS,
     **lower_compare.HANDLERS,
     **lower_convert.HANDLERS,

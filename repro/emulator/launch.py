@@ -12,9 +12,10 @@ from ..errors import LaunchRefusedError
 from ..ops import Owners
 from .dtypes import DTYPES, UNSIGNED, Array, DType
 from .geometry import WARP, Triple, geometry
-from .lowering import GEOMETRY, MASK, MAX_SHARED, MEMORY, File, Program, lower
+from .lowering import lower
 from .machine import Machine
 from .memory import Memory
+from .program import GEOMETRY, MASK, MAX_SHARED, MEMORY, File, Program
 from .ptx import Kernel, Parameter
 from .report import LaunchReport, Recorder, StopLaunch, WrongAccess
 from .storage import (

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .builder import Builder
+from .closures import apply1, apply2, apply3
 from .dtypes import BOOL, DTYPES, UNSIGNED, Array, DType
 from .integers import (
     bit_length,
@@ -21,7 +23,7 @@ from .integers import (
     shift_right,
     table,
 )
-from .lowering import Builder, Make, apply1, apply2, apply3
+from .program import Make
 from .ptx import Immediate, Instruction
 
 U32 = UNSIGNED[4]

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .builder import Builder
+from .closures import apply1, apply2, apply3, copy
 from .dtypes import BOOL, DTYPES, FLOATS, SIGNED, Array, DType
 from .float_formats import FORMATS
-from .lowering import Builder, apply1, apply2, apply3, copy
 from .ptx import Instruction, Operand, Pair, Sink
 from .rounding import flush
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .builder import Builder
+from .closures import apply1, apply2
 from .dtypes import DTYPES, F16, F32, F64, SIGNED, UNSIGNED, Array, DType
 from .float_formats import FORMATS
-from .lowering import Builder, apply1, apply2
 from .ptx import Instruction, Operand, Register
 from .rounding import add_odd, flush, from_bf16, narrow, saturate, to_bf16
 

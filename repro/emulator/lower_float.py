@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from .builder import Builder
+from .closures import apply1, apply2, apply3
 from .dtypes import F16, F32, F64, FLOATS, Array
 from .float_formats import FORMATS
-from .lowering import Builder, apply1, apply2, apply3
 from .ptx import Instruction
 from .rounding import add_odd, flush, fma32, fma64, fma_odd, narrow, saturate
 

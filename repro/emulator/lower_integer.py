@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .builder import Builder
+from .closures import apply1, apply2, apply3
 from .dataflow import CARRY
 from .dtypes import BOOL, DTYPES, SIGNED, Array, DType, unsigned
 from .integers import divide, multiply_high, remainder
-from .lowering import Builder, apply1, apply2, apply3
 from .ptx import Instruction
 
 KINDS = frozenset({"s16", "u16", "s32", "u32", "s64", "u64"})

@@ -1,4 +1,4 @@
-"""Loads, stores, atomics and address conversions."""
+"""Loads, stores and address conversions."""
 
 from __future__ import annotations
 
@@ -7,131 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from .atomics import UPDATES, update
+from .access import SPACES, Access, Form, Lanes
+from .builder import Builder
+from .closures import apply1, copy
 from .dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, Array, DType
-from .lowering import MASK, MEMORY, Builder, File, Op, apply1, copy
 from .memory import GENERIC, LOCAL, SHARED, Memory, Piece, Site
-from .ptx import Address, Instruction, Operand, Register, Sink, Symbol, Vector
+from .program import MEMORY, File, Op
+from .ptx import Instruction, Operand, Register, Sink, Vector
 from .rounding import canonical
 from .storage import LOCAL_TAG, SHARED_TAG, window_start
 
-# Order and caching of accesses: in an emulated launch each is done when it is executed.
-IGNORED = frozenset(
-    [
-        "weak",
-        "volatile",
-        "relaxed",
-        "acquire",
-        "release",
-        "acq_rel",
-        "sys",
-        "gpu",
-        "cta",
-        "cluster",
-        "nc",
-        "ca",
-        "cg",
-        "cs",
-        "lu",
-        "cv",
-        "wb",
-        "wt",
-        "unified",
-        "cta",
-    ]
-)
-HINTS = ("L1::", "L2::")
-SPACES = {"global": GENERIC, "shared": SHARED, "shared::cta": SHARED, "local": LOCAL}
 WINDOWS = {SHARED: window_start(SHARED_TAG), LOCAL: window_start(LOCAL_TAG)}
-VECTORS = {"v2": 2, "v4": 4}
-MAX_WIDTH = 16  # bytes of one access
-
-Lanes = Array | None
-
-
-class Form:
-    """The modifiers of a memory instruction, taken apart. Every one must be known."""
-
-    def __init__(self, builder: Builder, instruction: Instruction) -> None:
-        *rest, self.kind = instruction.modifiers or ("",)
-        if self.kind not in DTYPES or self.kind == "pred":
-            builder.unsupported()
-        self.space = GENERIC
-        self.elements = 1
-        self.policy = False
-        self.parameter = False
-        self.words = []
-        for word in rest:
-            if word in SPACES:
-                self.space = SPACES[word]
-            elif word in VECTORS:
-                self.elements = VECTORS[word]
-            elif word in ("param", "param::entry"):
-                self.parameter = True
-            elif word.startswith(HINTS):
-                self.policy = self.policy or word == "L2::cache_hint"
-            elif word not in IGNORED:
-                self.words.append(word)
-
-
-class Access:
-    """What loads, stores and atomics share: which lanes touch which addresses."""
-
-    def __init__(
-        self, builder: Builder, address: Operand, form: Form, dtype: DType, *, writes: bool
-    ) -> None:
-        if not isinstance(address, Address):
-            builder.unsupported("no address")
-        width = dtype.itemsize * form.elements
-        if width > MAX_WIDTH:
-            builder.unsupported(f"{width} bytes at once")
-        base = address.base
-        if isinstance(base, Symbol):
-            variable = builder.kernel.variables.get(base.name)
-            if variable is None or variable.space != form.space:
-                builder.unsupported(f"{base.name} lies in another space")
-        eight = isinstance(base, Register) and DTYPES[base.type].itemsize == 8
-        if form.space == GENERIC and not (eight or not isinstance(base, Register)):
-            builder.unsupported("an address of less than 64 bits")
-        self.slot = builder.read(base, SIGNED[8 if eight or not isinstance(base, Register) else 4])
-        if isinstance(base, Register) and not eight:
-            self.slot = builder.compute(apply1(_widen, self.slot))
-        self.offset = address.offset
-        if not -(1 << 31) <= self.offset < 1 << 31:
-            builder.unsupported("an offset of more than 32 bits")
-        self.predicate = builder.predicate
-        builder.predicate = None
-        self.site = Site(
-            builder.instruction.place, form.space, (dtype, form.elements), width, writes
-        )
-
-    def lanes(self, file: File) -> tuple[Array, Lanes] | None:
-        """Addresses and the lanes they belong to (None: all); None where no lane is active.
-
-        One address may stand for all lanes.
-        """
-        addresses = file[self.slot]
-        mask = file[MASK]
-        if self.predicate is not None:
-            predicate = file[self.predicate]
-            if predicate.size == 1 and mask is not None:
-                mask = mask if predicate[0] else predicate
-            else:
-                mask = predicate if mask is None else mask & predicate
-        if self.offset:
-            addresses = addresses + self.offset
-        if mask is None:
-            return addresses, None
-        if mask.size == 1:  # a predicate that is the same for all; there are 32 lanes and more
-            return (addresses, None) if mask[0] else None
-        lanes = mask.nonzero()[0]
-        if not lanes.size:
-            return None
-        return (addresses if addresses.size == 1 else addresses[lanes]), lanes
-
-
-def _widen(address: Array) -> Array:
-    return address.astype(np.int64)
 
 
 def load(builder: Builder, instruction: Instruction) -> None:
@@ -280,58 +166,6 @@ def _stored(builder: Builder, value: Operand, dtype: DType) -> int:
     return slot
 
 
-def atomic(builder: Builder, instruction: Instruction) -> None:
-    """atom and red: `atom.space.op.type d, [a], b` (cas: b, c)."""
-    form = Form(builder, instruction)
-    returns = instruction.opcode == "atom"
-    operands = list(instruction.operands)
-    if form.policy:
-        operands.pop()
-    result: Operand = operands.pop(0) if returns and operands else Sink()
-    if form.parameter or form.elements > 1 or form.words[1:] or len(form.words) != 1:
-        builder.unsupported()
-    (name,) = form.words
-    if (name, form.kind) not in UPDATES or len(operands) != 2 + (name == "cas"):
-        builder.unsupported()
-    dtype = DTYPES[form.kind]
-    values = [builder.read(operand, dtype) for operand in operands[1:]]
-    predicate = builder.predicate
-    access = Access(builder, operands[0], form, dtype, writes=True)
-    slot = builder.slot()
-    builder.both(_atomic(access, name, values, slot))
-    builder.predicate = predicate
-    if not isinstance(result, Sink):
-        builder.assign(result, dtype, copy(slot))
-
-
-def _atomic(access: Access, name: str, slots: list[int], slot: int) -> Op:
-    site = access.site
-    dtype = site.key[0]
-
-    def run(file: File) -> None:
-        file[slot] = np.zeros(1, dtype)
-        active = access.lanes(file)
-        if active is None:
-            return
-        addresses, lanes = active
-        memory: Memory = file[MEMORY]
-        if lanes is None:
-            lanes = memory.geometry.lane
-        addresses = np.broadcast_to(addresses, lanes.shape)
-        old = np.zeros(lanes.size, dtype)
-        for records, at, which in memory.resolve(site, addresses, lanes):
-            chosen = lanes if which is None else lanes[which]
-            values = [
-                np.broadcast_to(file[value], memory.geometry.lanes)[chosen] for value in slots
-            ]
-            old[slice(None) if which is None else which] = update(name, records, at, values)
-        everywhere = np.zeros(memory.geometry.lanes, dtype)
-        everywhere[lanes] = old
-        file[slot] = everywhere
-
-    return run
-
-
 def convert_address(builder: Builder, instruction: Instruction) -> None:
     """cvta: between the addresses of a space and generic ones."""
     modifiers = list(instruction.modifiers)
@@ -367,8 +201,6 @@ HANDLERS = {
     "ld": load,
     "ldu": load,
     "st": store,
-    "atom": atomic,
-    "red": atomic,
     "cvta": convert_address,
     "membar": nothing,
     "fence": nothing,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from .builder import Builder
+from .closures import apply1, apply2, copy
 from .dtypes import BOOL, DTYPES, UNSIGNED, Array, DType
-from .lowering import Builder, Make, apply1, apply2, copy
+from .program import Make
 from .ptx import Instruction, Operand, Sink, Symbol, Vector
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .builder import Builder
+from .closures import copy
 from .dtypes import BOOL, DTYPES, SIGNED, UNSIGNED, Array, DType
 from .geometry import WARP, Geometry
-from .lowering import GEOMETRY, MASK, Builder, File, Make, copy
+from .program import GEOMETRY, MASK, File, Make
 from .ptx import Immediate, Instruction, Pair
 
 U32 = UNSIGNED[4]

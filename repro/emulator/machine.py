@@ -12,8 +12,8 @@ import numpy as np
 from ..errors import UnsupportedError
 from .dtypes import Array
 from .geometry import WARP
-from .lowering import MASK, Block, End, File, Program
 from .memory import Memory
+from .program import MASK, Block, End, File, Program
 
 NOWHERE = -1
 

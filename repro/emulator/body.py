@@ -1,0 +1,287 @@
+"""The statements of a kernel: scopes, labels, instructions, operands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from .declarations import SIZES, layout, variables
+from .ptx import (
+    Address,
+    Immediate,
+    Instruction,
+    Kernel,
+    Negated,
+    Operand,
+    Pair,
+    Parameter,
+    Place,
+    Register,
+    Sink,
+    Special,
+    Symbol,
+    Variable,
+    Vector,
+)
+from .reader import Reader
+from .source_lines import Location
+
+SPECIAL = re.compile(
+    r"%(?:(?:tid|ntid|ctaid|nctaid)(?:\.[xyz])?|laneid|warpid|nwarpid|smid|nsmid|gridid"
+    r"|lanemask_(?:eq|le|lt|ge|gt)|clock(?:64|_hi)?|globaltimer(?:_lo|_hi)?|pm\d+"
+    r"|dynamic_smem_size|total_smem_size|envreg\d+)",
+    re.ASCII,
+)
+_RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,8})$", re.ASCII)
+_FLOAT = re.compile(r"0([fF])([0-9a-fA-F]{8})$|0([dD])([0-9a-fA-F]{16})$", re.ASCII)
+_DECIMAL = re.compile(r"\d{1,40}\.\d{0,40}(?:[eE]\d{1,4})?$", re.ASCII)
+MAX_DEPTH = 64  # of nested scopes
+
+
+class Scope:
+    """Registers and labels of one `{ }`; names are looked up outwards."""
+
+    def __init__(self, number: int, outer: Scope | None) -> None:
+        self.number = number
+        self.outer = outer
+        self.types: dict[str, str] = {}
+        self.ranges: dict[str, tuple[str, int]] = {}
+        self.labels: set[str] = set()
+
+    def register(self, name: str) -> Register | None:
+        scope: Scope | None = self
+        while scope is not None:
+            kind = scope.types.get(name)
+            if kind is None and (match := _RANGE.match(name)) is not None:
+                kind, count = scope.ranges.get(match[1], ("", 0))
+                kind = kind if int(match[2]) < count else None
+            if kind:
+                return Register(name if scope.number == 0 else f"{name}'{scope.number}", kind)
+            scope = scope.outer
+        return None
+
+
+class Body:
+    """The statements of one kernel."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        variables: Mapping[str, Variable],
+        name: str,
+        params: tuple[Parameter, ...],
+        reqntid: tuple[int, int, int] | None,
+        line: int,
+    ) -> None:
+        self.reader = reader
+        self.name = name
+        self.params = params
+        self.reqntid = reqntid
+        self.line = line
+        self.scope = Scope(0, None)
+        self.scopes = 1
+        self.code: list[tuple[Instruction, Scope, Location | None]] = []
+        self.labels: dict[str, int] = {}
+        self.variables = dict(variables)
+
+    def kernel(self) -> tuple[Kernel, list[Location | None]]:
+        """The kernel, its places still unknown, and the `.loc` before each instruction."""
+        reader = self.reader
+        location: Location | None = None
+        depth = 1
+        while depth:
+            word = reader.token.text
+            if word == "{":
+                reader.at += 1
+                depth += 1
+                if depth > MAX_DEPTH:
+                    reader.fail("scopes nested too deep")
+                self.scope = Scope(self.scopes, self.scope)
+                self.scopes += 1
+            elif word == "}":
+                reader.at += 1
+                depth -= 1
+                self.scope = self.scope.outer or self.scope
+            elif word == ".loc":
+                reader.at += 1
+                location = reader.location()
+            elif word.startswith("."):
+                self.directive()
+            elif word == ";":
+                reader.at += 1
+            elif reader.tokens[reader.at + 1 : reader.at + 2] and (
+                reader.tokens[reader.at + 1].text == ":"
+            ):
+                self.label(word)
+            else:
+                self.code.append((self.instruction(), self.scope, location))
+        shared = [v for v in self.variables.values() if v.space == "shared"]
+        offsets, size = layout(shared)
+        kernel = Kernel(
+            self.name,
+            self.params,
+            self.reqntid,
+            tuple(self.resolved(*entry) for entry in self.code),
+            self.labels,
+            self.variables,
+            size,
+            offsets,
+            self.line,
+        )
+        return kernel, [location for _, _, location in self.code]
+
+    def label(self, word: str) -> None:
+        self.reader.at += 2
+        if word in self.scope.labels:
+            self.reader.fail(f"label {word} is defined twice")
+        self.scope.labels.add(word)
+        self.labels[self.unique(word, self.scope)] = len(self.code)
+
+    @staticmethod
+    def unique(label: str, scope: Scope) -> str:
+        return label if scope.number == 0 else f"{label}'{scope.number}"
+
+    def directive(self) -> None:
+        reader = self.reader
+        word = reader.next()
+        if word == ".reg":
+            self.registers()
+        elif word in (".shared", ".local", ".global", ".const"):
+            for variable in variables(reader, word[1:], extern=False):
+                self.variables[variable.name] = variable
+        elif word == ".pragma":
+            while reader.next() != ";":
+                continue
+        elif word == ".file":
+            reader.file()
+        else:
+            reader.at -= 1
+            reader.fail(f"directive {word} is not known")
+
+    def registers(self) -> None:
+        reader = self.reader
+        kind = reader.next()[1:]
+        if kind not in SIZES:
+            reader.fail(f"registers of type .{kind} are not known")
+        while True:
+            name = reader.next()
+            if reader.take("<"):
+                self.scope.ranges[name] = (kind, reader.integer())
+                reader.expect(">")
+            else:
+                self.scope.types[name] = kind
+            if not reader.take(","):
+                break
+        reader.expect(";")
+
+    # --- instructions --------------------------------------------------------------------------
+    def instruction(self) -> Instruction:
+        reader = self.reader
+        predicate, negated = None, False
+        if reader.take("@"):
+            negated = reader.take("!")
+            name = reader.next()
+            predicate = self.scope.register(name)
+            if predicate is None or predicate.type != "pred":
+                reader.fail(f"{name!r} is no predicate register")
+        line = reader.token.line
+        opcode, *modifiers = reader.next().split(".")
+        if not opcode.isalnum():
+            reader.fail(f"{opcode!r} is no instruction", line)
+        operands = []
+        while not reader.take(";"):
+            operands.append(self.operand())
+            if not reader.take(",") and reader.token.text != ";":
+                reader.fail(f"{reader.token.text!r} where ',' or ';' is expected")
+        return Instruction(
+            opcode, tuple(modifiers), tuple(operands), predicate, negated, line, Place("", 0)
+        )
+
+    def operand(self) -> Operand:
+        reader = self.reader
+        if reader.take("{"):
+            items = []
+            while not reader.take("}"):
+                items.append(self.simple())
+                if not reader.take(",") and reader.token.text != "}":
+                    reader.fail(f"{reader.token.text!r} in a vector")
+            return Vector(tuple(items))
+        if reader.take("["):
+            base = self.simple()
+            offset = 0
+            if reader.take("+") or reader.token.text == "-":
+                offset = reader.integer()
+            reader.expect("]")
+            return Address(base, offset)
+        first = self.simple()
+        if reader.take("|"):
+            return Pair(first, self.simple())
+        return first
+
+    def simple(self) -> Operand:
+        reader = self.reader
+        word = reader.token.text
+        if word == "!":
+            reader.at += 1
+            name = reader.next()
+            register = self.scope.register(name)
+            if register is None or register.type != "pred":
+                reader.fail(f"{name!r} is no predicate register")
+            return Negated(register)
+        if word == "-" or word[:1].isdigit():
+            return self.literal()
+        reader.next()
+        if word == "_":
+            return Sink()
+        register = self.scope.register(word)
+        if register is not None:
+            return register
+        if SPECIAL.fullmatch(word):
+            return Special(word)
+        if word[:1] in "%.":
+            reader.at -= 1
+            reader.fail(f"{word!r} is not declared")
+        if not (word[0].isalpha() or word[0] in "_$"):
+            reader.at -= 1
+            reader.fail(f"{word!r} is no operand")
+        return Symbol(word)
+
+    def literal(self) -> Immediate:
+        reader = self.reader
+        negative = reader.take("-")
+        word = reader.token.text
+        match = _FLOAT.match(word)
+        if match is not None:
+            reader.at += 1
+            bits = 32 if match[1] else 64
+            value = int(match[2] or match[4], 16)
+            return Immediate(value ^ (1 << (bits - 1)) if negative else value, bits)
+        if _DECIMAL.match(word):
+            reader.fail("decimal floats are not known; compilers write their bits")
+        value = reader.integer()
+        return Immediate(-value if negative else value)
+
+    def resolved(
+        self, instruction: Instruction, scope: Scope, _location: Location | None
+    ) -> Instruction:
+        """With the label of a branch told apart by scope."""
+        if instruction.opcode != "bra" or len(instruction.operands) != 1:
+            return instruction
+        (target,) = instruction.operands
+        if not isinstance(target, Symbol):
+            return instruction
+        inner: Scope | None = scope
+        while inner is not None and target.name not in inner.labels:
+            inner = inner.outer
+        if inner is None:
+            self.reader.fail(f"label {target.name} is not defined", instruction.line)
+        found = Symbol(self.unique(target.name, inner))
+        return Instruction(
+            instruction.opcode,
+            instruction.modifiers,
+            (found,),
+            instruction.predicate,
+            instruction.negated,
+            instruction.line,
+            instruction.place,
+        )

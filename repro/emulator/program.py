@@ -1,0 +1,71 @@
+"""A lowered kernel: what the machine runs.
+
+A program is a list of basic blocks, a block a list of closures over one register file: a list with
+an array a slot. Arrays hold one value a thread, or one value for all (size 1); none is ever changed
+in place. Each block exists twice: `fast` for when no thread is elsewhere and results may be written
+for all, `slow` with results merged into those of the threads that are elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .dtypes import DType
+from .ptx import Instruction
+
+File = list[Any]  # the register file
+Op = Callable[[File], None]
+Make = Callable[[int], Op]  # destination slot -> closure
+
+# Slots that every program has: active threads (bool[n], None for all), the launch's memory and
+# the batch's geometry.
+MASK, MEMORY, GEOMETRY = 0, 1, 2
+
+MAX_SHARED = 227 << 10  # bytes of a block, the most any device has
+MAX_LOCAL = 64 << 10  # bytes of a thread; devices have 512 KB, but not for all threads at once
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a block ends. kind: jump, fall, return, trap, barrier.
+
+    predicate: slot of the threads for which that holds (None: all); the others fall through.
+    target: of a jump, a block. barrier: its number.
+    """
+
+    kind: str
+    instruction: Instruction
+    predicate: int | None = None
+    target: int = 0
+    barrier: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A basic block. members: slot of the member mask when it begins with a meeting."""
+
+    fast: tuple[Op, ...]
+    slow: tuple[Op, ...]
+    end: End
+    length: int
+    members: int | None
+    first: Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A lowered kernel. template: the register file before the batch's own values are put in.
+
+    specials: slot of each special register used. params: (parameter, dtype, slot).
+    shared_static, local_bytes: bytes a block, a thread. dynamic_offset: where dynamic shared
+    memory begins.
+    """
+
+    blocks: tuple[Block, ...]
+    template: tuple[Any, ...]
+    specials: dict[str, int]
+    params: tuple[tuple[int, DType, int], ...]
+    shared_static: int
+    local_bytes: int
