@@ -43,7 +43,8 @@ def multiply_high(a: Array, b: Array) -> Array:
     size = dtype.itemsize
     if size < 8:
         wide: DType = np.dtype(f"{dtype.kind}{2 * size}")
-        return (np.multiply(a, b, dtype=wide) >> wide.type(8 * size)).astype(dtype)
+        product = np.multiply(a, b, dtype=wide)
+        return np.right_shift(product, wide.type(8 * size)).astype(dtype)
     x, y = a.view(np.uint64), b.view(np.uint64)
     x0, x1, y0, y1 = x & _MASK32, x >> _32, y & _MASK32, y >> _32
     low, middle, other = x0 * y0, x1 * y0, x0 * y1
@@ -52,7 +53,8 @@ def multiply_high(a: Array, b: Array) -> Array:
     if dtype.kind == "i":
         zero = np.uint64(0)
         high = high - np.where(a < 0, y, zero) - np.where(b < 0, x, zero)
-    return high.view(dtype)
+    result: Array = high.view(dtype)
+    return result
 
 
 def shift_left(a: Array, amount: Array) -> Array:
@@ -64,7 +66,8 @@ def shift_right(a: Array, amount: Array) -> Array:
     """a >> amount (uint32), filled with the sign of a signed a."""
     if a.dtype.kind == "i":
         most = np.uint32(8 * a.dtype.itemsize - 1)
-        return a >> np.minimum(amount, most).astype(a.dtype)
+        result: Array = a >> np.minimum(amount, most).astype(a.dtype)
+        return result
     return _shift(np.right_shift, a, amount)
 
 

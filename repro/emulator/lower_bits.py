@@ -74,8 +74,7 @@ def is_zero(builder: Builder, instruction: Instruction) -> None:
 def shift(builder: Builder, instruction: Instruction) -> None:
     """shl, shr: by 32-bit amounts, those beyond the width clamped."""
     left = instruction.opcode == "shl"
-    kinds = ("b16", "b32", "b64") if left else ()
-    kinds += () if left else tuple(f"{k}{n}" for k in "bus" for n in (16, 32, 64))
+    kinds = [f"{kind}{bits}" for kind in ("b" if left else "bus") for bits in (16, 32, 64)]
     dtype = _type(builder, instruction, 3, *kinds)
     result, a, amount = instruction.operands
     if left:

@@ -148,7 +148,8 @@ def divide(builder: Builder, instruction: Instruction) -> None:
 
 
 def _reciprocal(x: Array) -> Array:
-    return x.dtype.type(1) / x
+    result: Array = x.dtype.type(1) / x
+    return result
 
 
 def _reciprocal_root(x: Array) -> Array:
@@ -174,7 +175,8 @@ def larger(a: Array, b: Array) -> Array:
 
 
 def _with_nan(function: Function, a: Array, b: Array) -> Array:
-    return np.where(np.isnan(a) | np.isnan(b), a.dtype.type(np.nan), function(a, b))
+    result: Array = np.where(np.isnan(a) | np.isnan(b), a.dtype.type(np.nan), function(a, b))
+    return result
 
 
 def extreme(function: Function) -> Handler:

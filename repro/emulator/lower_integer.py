@@ -52,7 +52,8 @@ def _both(builder: Builder, instruction: Instruction, dtype: DType) -> tuple[int
 def _saturating(function: Callable[..., Any]) -> Callable[..., Any]:
     def saturated(a: Array, b: Array) -> Array:
         exact = function(a.astype(np.int64), b.astype(np.int64))
-        return np.clip(exact, -(1 << 31), (1 << 31) - 1).astype(np.int32)
+        result: Array = np.clip(exact, -(1 << 31), (1 << 31) - 1).astype(np.int32)
+        return result
 
     return saturated
 
@@ -82,8 +83,8 @@ def _with_carry(
         # Adding: the sum wrapped. Subtracting: a borrow is kept in the same flag.
         if adds:
             first = x + y
-            return (first < x) | (c & (first == ~dtype.type(0)))
-        return (x < y) | (c & (x == y))
+            return np.logical_or(first < x, c & (first == ~dtype.type(0)))
+        return np.logical_or(x < y, c & (x == y))
 
     flag = builder.compute(apply3(overflow, a, b, carry))
     builder.assign(result, dtype, apply3(total, a, b, carry))
@@ -120,7 +121,8 @@ def multiply(builder: Builder, instruction: Instruction) -> None:
 
 def _wide(out: DType) -> Callable[..., Any]:
     def function(a: Array, b: Array) -> Array:
-        return a.astype(out) * b.astype(out)
+        result: Array = a.astype(out) * b.astype(out)
+        return result
 
     return function
 

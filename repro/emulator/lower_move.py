@@ -48,7 +48,8 @@ def _shifted(slot: int, wide: DType, shift: int) -> Make:
     amount = wide.type(shift)
 
     def function(value: Array) -> Array:
-        return value.astype(wide) << amount
+        result: Array = value.astype(wide) << amount
+        return result
 
     return apply1(function, slot)
 
@@ -70,7 +71,8 @@ def _part(slot: int, part: DType, shift: int, wide: DType) -> Make:
     amount = UNSIGNED[wide.itemsize].type(shift)
 
     def function(value: Array) -> Array:
-        return (value >> amount).astype(part)
+        result: Array = (value >> amount).astype(part)
+        return result
 
     return apply1(function, slot)
 

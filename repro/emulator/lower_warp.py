@@ -90,7 +90,8 @@ def _active(file: File, members: int) -> Array:
     active = named.astype(np.bool_)
     if file[MASK] is not None:
         active = active & file[MASK]
-    return active.reshape(-1, WARP)
+    result: Array = active.reshape(-1, WARP)
+    return result
 
 
 def _spread(file: File, values: Array) -> Array:
@@ -100,7 +101,8 @@ def _spread(file: File, values: Array) -> Array:
 
 def _ballot(bits: Array) -> Array:
     """uint32[warps] of bool[warps, 32]."""
-    return np.bitwise_or.reduce(np.where(bits, _BITS, np.uint32(0)), axis=1)
+    result: Array = np.bitwise_or.reduce(np.where(bits, _BITS, np.uint32(0)), axis=1)
+    return result
 
 
 def vote(builder: Builder, instruction: Instruction) -> None:
@@ -120,10 +122,11 @@ def vote(builder: Builder, instruction: Instruction) -> None:
         values = _spread(file, file[source])
         if mode == "ballot":
             return _ballot(values & active)
-        every, some = (values | ~active).all(1), (values & active).any(1)
-        if mode == "all":
-            return every
-        return some if mode == "any" else every | ~some
+        every: Array = np.logical_and.reduce(values | ~active, axis=1)
+        some: Array = np.logical_or.reduce(values & active, axis=1)
+        if mode == "uni":
+            return every | ~some
+        return every if mode == "all" else some
 
     builder.assign(result, U32 if mode == "ballot" else BOOL, _per_warp(compute))
 

@@ -160,7 +160,7 @@ class Machine:
         missing = wanted & ~here
         if self.living is not None:
             missing = missing & self.living.reshape(shape)
-        complete = ~missing.any(1)[:, None] & here
+        complete = here & ~missing.any(axis=1, keepdims=True)
         rest = (here & ~complete).reshape(-1)
         if rest.any():
             self.parked[at] = rest | self.parked[at] if at in self.parked else rest
@@ -170,7 +170,8 @@ class Machine:
         """bool[warps, 32]: lanes that some present lane's member mask names."""
         bits = np.where(here, members.view(np.uint32).reshape(here.shape), 0)
         union = np.bitwise_or.reduce(bits, axis=1)
-        return ((union[:, None] >> np.arange(WARP, dtype=np.uint32)) & 1).astype(np.bool_)
+        result: Array = ((union[:, None] >> np.arange(WARP, dtype=np.uint32)) & 1).astype(np.bool_)
+        return result
 
     def _unpark(self) -> bool:
         """Nothing can run: let those go on whose warp has become complete. False: all ended."""

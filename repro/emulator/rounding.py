@@ -133,7 +133,8 @@ def odd32(value: Array) -> Array:
     near = narrow(value, F32, "rz")
     bits = near.view(np.uint32)
     inexact = (near.astype(F64) != value) & np.isfinite(value)
-    return (bits | inexact.astype(np.uint32)).view(np.float32)
+    result: Array = (bits | inexact.astype(np.uint32)).view(np.float32)
+    return result
 
 
 def from_bf16(bits: Array) -> Array:
@@ -141,7 +142,7 @@ def from_bf16(bits: Array) -> Array:
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
-_CANONICAL = {
+_CANONICAL: dict[DType, Array] = {
     F16: np.array([0x7FFF], np.uint16).view(np.float16),
     F32: np.array([0x7FFFFFFF], np.uint32).view(np.float32),
 }
@@ -166,4 +167,5 @@ def saturate(value: Array) -> Array:
     """Clamped to 0..1; NaN becomes 0 (.sat)."""
     one = value.dtype.type(1)
     zero = value.dtype.type(0)
-    return np.where(value > zero, np.minimum(value, one), zero)
+    result: Array = np.where(value > zero, np.minimum(value, one), zero)
+    return result
