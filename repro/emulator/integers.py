@@ -44,7 +44,8 @@ def multiply_high(a: Array, b: Array) -> Array:
     if size < 8:
         wide: DType = np.dtype(f"{dtype.kind}{2 * size}")
         product = np.multiply(a, b, dtype=wide)
-        return np.right_shift(product, wide.type(8 * size)).astype(dtype)
+        upper: Array = np.right_shift(product, wide.type(8 * size)).astype(dtype)
+        return upper
     x, y = a.view(np.uint64), b.view(np.uint64)
     x0, x1, y0, y1 = x & _MASK32, x >> _32, y & _MASK32, y >> _32
     low, middle, other = x0 * y0, x1 * y0, x0 * y1

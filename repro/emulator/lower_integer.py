@@ -83,8 +83,10 @@ def _with_carry(
         # Adding: the sum wrapped. Subtracting: a borrow is kept in the same flag.
         if adds:
             first = x + y
-            return np.logical_or(first < x, c & (first == ~dtype.type(0)))
-        return np.logical_or(x < y, c & (x == y))
+            out: Array = (first < x) | (c & (first == ~dtype.type(0)))
+        else:
+            out = (x < y) | (c & (x == y))
+        return out
 
     flag = builder.compute(apply3(overflow, a, b, carry))
     builder.assign(result, dtype, apply3(total, a, b, carry))
