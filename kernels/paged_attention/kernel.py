@@ -34,7 +34,8 @@ SIGNATURE = {
     "window": "i32",
     "scale": "fp32",
 }
-CONSTANTS = {"TILE": 16, "DIM_TILE": 16}
+CONSTANTS = {"TILE": 32, "DIM_TILE": 16}
+NUM_WARPS = 4  # 4 elements a thread: a short program, and most cases' lengths are one or two tiles
 LIMITS = {"head_dim": CONSTANTS["DIM_TILE"]}
 
 
