@@ -81,8 +81,9 @@ class Bench:
         for name in kernel.manifest.arguments:
             value = launched.args[name]
             if isinstance(value, Tensor):
-                value = Buffer(value.name, value.data, value.owners, value.behind)
-            arguments.append(value)
+                arguments.append(Buffer(value.name, value.data, value.owners, value.behind))
+            else:
+                arguments.append(value)
         report = launch(
             kernel.parsed(),
             grid=launched.grid,

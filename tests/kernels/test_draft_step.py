@@ -179,3 +179,10 @@ def test_row_offset_past_32_bits_is_not_wrapped(bench: Any, lane: str) -> None:
     run = getattr(bench, lane)("draft_step", **given)
     expected = [row * stride + 1 for row in (1, 2, 3)]
     assert run.wrong == {(Kind.OUT_OF_BOUNDS_READ, "block_table"): expected}
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_negative_position_is_divided_towards_zero_as_on_the_device(bench: Any, lane: str) -> None:
+    run = getattr(bench, lane)("draft_step", **unguarded([-2, -6]))
+    assert run.tensors["slots"].tolist() == [4 - 1, 8 - 1]
+    assert run.wrong == {}

@@ -133,6 +133,10 @@ def test_acceptance_includes_the_border(bench: Any, lane: str) -> None:
     given = one_request([0, 0], [[0.5, 0.5], [0.49, 0.51]])
     run = getattr(bench, lane)("rejection_sample", **given)
     assert run.tensors["output"].tolist() == [[0, 1, -1, -1]]
+    draft = np.array([[0.5, 0.5]] * 2, np.float32)  # p against u * q: equal, then a little less
+    given = one_request([0, 0], [[0.25, 0.75], [0.24, 0.76]], draft_probs=draft)
+    run = getattr(bench, lane)("rejection_sample", **given)
+    assert run.tensors["output"].tolist() == [[0, 1, -1, -1]]
 
 
 @pytest.mark.parametrize("lane", LANES)

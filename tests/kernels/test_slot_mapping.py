@@ -139,3 +139,10 @@ def test_row_offset_past_32_bits_is_not_wrapped(bench: Any) -> None:
     expected = {(Kind.OUT_OF_BOUNDS_READ, "block_table"): [3 * stride + 1]}
     assert bench.reference("slot_mapping", **batch).wrong == expected
     assert bench.emulator("slot_mapping", **batch).wrong == expected
+
+
+def test_negative_position_is_divided_towards_zero_as_on_the_device(bench: Any) -> None:
+    batch = {**past_the_row(1), "positions": np.array([-1, -4, -5], np.int64)}
+    for run in (bench.reference("slot_mapping", **batch), bench.emulator("slot_mapping", **batch)):
+        assert run.tensors["slots"].tolist() == [4 - 1, 0, -1]
+        assert run.wrong == {(Kind.OUT_OF_BOUNDS_READ, "block_table"): [-1]}
