@@ -7,6 +7,7 @@ SpecreproError
 ├── KernelError              a shipped or edited kernel cannot be used
 │   ├── StaleKernelError     its source was edited and no compiler is at hand
 │   └── LaunchRefusedError   arguments break what the kernel was compiled for
+├── InterruptedRunError      stopped by the user; the hint is the line to resume
 ├── UnsupportedError         the emulator met something it does not execute
 └── LaneError                a lane could not be started or its result could not be read
 """
@@ -95,6 +96,12 @@ class StaleKernelError(KernelError):
 
 class LaunchRefusedError(KernelError):
     """Arguments break what the kernel was compiled for (alignment, type, range)."""
+
+
+class InterruptedRunError(SpecreproError):
+    """The user stopped a run; what is whole of it can be resumed."""
+
+    exit_status = Exit.INTERRUPTED
 
 
 class UnsupportedError(SpecreproError):

@@ -97,11 +97,11 @@ def judge(plan: Plan, results: Mapping[str, Sequence[TrialResult]], cause: Cause
 def compare(wanted: Wanted, result: TrialResult) -> list[str]:
     """What of a decided trial came out otherwise than wanted; [] if nothing did."""
     problems = []
-    if wanted.literal_clean and wanted.predicted:
-        problems.append("the case file says clean, the closed form says fault")
     if wanted.status is Status.CLEAN:
         if result.findings:
             problems.append(f"expected clean, found {describe(result.findings[0])}")
+        if wanted.predicted:
+            problems.append("the case file says clean, the closed form says fault")
         if wanted.fix:
             problems += _service_problems(result)
         return problems

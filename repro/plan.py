@@ -46,6 +46,8 @@ class Wanted:
 
     @property
     def status(self) -> Status:
+        if self.literal_clean:
+            return Status.CLEAN
         return Status.FAULT if self.predicted or self.literal else Status.CLEAN
 
 

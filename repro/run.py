@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 
 from . import store
 from .case import Case, LoadedCase, load_case, override
-from .errors import Exit, UsageError, worst
+from .errors import Exit, InterruptedRunError, UsageError, worst
 from .judge import Judgement, judge
 from .lanes.catalog import CATALOG
 from .lanes.process import Children, Ending, complete, read_results, run_child
@@ -78,14 +79,6 @@ class RunReport:
     record: Mapping[str, Any]
     path: Path
     status: Exit
-
-
-class InterruptedRunError(KeyboardInterrupt):
-    """The run was interrupted; what is whole of it can be resumed."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"interrupted; to go on: specrepro run --resume {path.name}")
-        self.path = path
 
 
 def run(
@@ -199,7 +192,10 @@ def _play(
             return dict(future.result() for future in futures)
         except KeyboardInterrupt:
             children.stop()
-            raise InterruptedRunError(path) from None
+            resume_line = (
+                f"specrepro run --resume {path.name} --runs {shlex.quote(str(path.parent))}"
+            )
+            raise InterruptedRunError("interrupted", hint=resume_line) from None
 
 
 def _run_job(job: Job, selection: Selection, children: Children) -> Ending:

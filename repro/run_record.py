@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import __version__
 from .case import Case, LoadedCase
+from .case.points import sweep_values
 from .judge import Judgement, compare
 from .lanes.catalog import CATALOG
 from .plan import Plan, Step
@@ -103,10 +104,10 @@ def _trial(step: Step, lane: str, result: TrialResult, agrees: bool) -> dict[str
 def _sweep(case: Case, plan: Plan) -> dict[str, list[Any]]:
     """Parameter -> values, of the sweep as it was run; {} without one."""
     swept = {}
-    for name in case.sweep:
-        values = list(dict.fromkeys(step.point[name] for step in plan.steps))
-        if len(values) > 1:
-            swept[name] = values
+    for name, spec in case.sweep.items():
+        run = {step.point[name] for step in plan.steps}
+        if len(run) > 1:
+            swept[name] = [value for value in sweep_values(spec) if value in run]
     return swept
 
 

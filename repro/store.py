@@ -142,9 +142,10 @@ def prune(folder: Path, keep: int) -> list[StoredRun]:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file whole or not at all."""
+    text = json.dumps(value, indent=1, allow_nan=False)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(3)}")
     with temporary.open("w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1, allow_nan=False)
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)

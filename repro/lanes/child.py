@@ -23,6 +23,7 @@ MARK = "complete"
 def main(arguments: list[str]) -> int:
     """Run the job in directory `arguments[0]`; 0 once every trial has its line."""
     directory = Path(arguments[0])
+    _end_with_parent()
     job = json.loads((directory / "job.json").read_text(encoding="utf-8"))
     _limit_memory(int(job["memory_limit"]))
     with (directory / "result.ndjson").open("w", encoding="utf-8") as out:
@@ -93,6 +94,23 @@ def _device(job: Mapping[str, Any], trial: Mapping[str, Any]) -> Any:
     from .emulator import EmulatorDevice
 
     return EmulatorDevice(memory, stop_at_first=bool(job["stop_at_first"]))
+
+
+def _end_with_parent() -> None:
+    """On Linux, have the kernel end this process when the one that started it is gone.
+
+    The child has a process group of its own, so nothing else ends it when specrepro is killed.
+    """
+    if sys.platform != "linux":
+        return
+    import ctypes
+    import os
+    import signal
+
+    parent_death_signal = 1  # PR_SET_PDEATHSIG of linux/prctl.h
+    ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() == 1:  # it went before the kernel was told
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _limit_memory(size: int) -> None:

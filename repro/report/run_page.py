@@ -231,22 +231,25 @@ def _faces(case: Record) -> list[tuple[str, str]]:
     said = []
     for number, (label, trials) in enumerate(faces.items()):
         ran = [t for t in trials if t["status"] != "skipped"]
-        bad = [t for t in ran if not t["as_expected"]]
+        decided = [t for t in ran if t["status"] in ("fault", "clean")]
+        bad = [t for t in decided if not t["as_expected"]]
+        unknown = dict.fromkeys(t["variant"] for t in ran if t not in decided)
         worst = [t for t in ran if t["status"] == "fault" and t["findings"]]
-        text = f"{label}: "
+        parts = []
         if worst:
             finding = next(
                 (f for f in worst[-1]["findings"] if not str(f["kind"]).endswith("read")),
                 worst[-1]["findings"][0],
             )
-            text += what(finding, None)
-            text += "".join(f" · {note}" for note in worst[-1]["notes"][1:])
+            parts += [what(finding, None), *worst[-1]["notes"][1:]]
         clean = dict.fromkeys(t["variant"] for t in ran if t["status"] == "clean")
         if clean:
-            text += f" · clean: {', '.join(clean)}"
+            parts.append(f"clean: {', '.join(clean)}")
         if bad:
-            text += " · not as expected: " + ", ".join(dict.fromkeys(t["variant"] for t in bad))
-        said.append(("" if number else "faces", text))
+            parts.append(f"not as expected: {', '.join(dict.fromkeys(t['variant'] for t in bad))}")
+        if unknown:
+            parts.append(f"unknown: {', '.join(unknown)}")
+        said.append(("" if number else "faces", f"{label}: " + " · ".join(parts)))
     return said
 
 

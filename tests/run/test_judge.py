@@ -1,0 +1,229 @@
+"""Each way in which evidence can fail changes the verdict."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from specrepro.repro.judge import Judgement, judge
+from specrepro.repro.plan import Plan, plan
+from specrepro.repro.records import (
+    Cause,
+    Finding,
+    Kind,
+    RunVerdict,
+    Service,
+    Status,
+    TrialResult,
+)
+
+
+def verdict(ran: Any, results: Any = None, planned: Plan | None = None) -> Judgement:
+    return judge(planned or ran.plan, results or ran.results, Cause.CONTESTED)
+
+
+def number(ran: Any, variant: str, placement: str = "unmapped") -> int:
+    return next(
+        n
+        for n, step in enumerate(ran.plan.steps)
+        if step.variant == variant and step.point["placement"] == placement
+    )
+
+
+def with_result(ran: Any, lane: str, at: int, **changes: Any) -> dict[str, Sequence[TrialResult]]:
+    results = {name: list(found) for name, found in ran.results.items()}
+    results[lane][at] = replace(results[lane][at], **changes)
+    return dict(results)
+
+
+def test_all_as_the_case_says_is_reproduced_and_the_lanes_agree(ran_tail: Any) -> None:
+    judged = verdict(ran_tail)
+    assert judged.verdict is RunVerdict.REPRODUCED
+    assert judged.agrees == {(n, "emulator") for n in range(len(ran_tail.plan.steps))}
+
+
+def test_the_faces_are_planned_and_need_their_own_findings(ran_tail: Any) -> None:
+    at = number(ran_tail, "faulty", "neighbour")
+    kept = [
+        f for f in ran_tail.results["emulator"][at].findings if f.kind is not Kind.FOREIGN_WRITE
+    ]
+    judged = verdict(ran_tail, with_result(ran_tail, "emulator", at, findings=tuple(kept)))
+    assert judged.verdict is RunVerdict.NOT_REPRODUCED
+    assert "foreign_write" in judged.reasons[0]
+
+
+def test_a_finding_in_a_fix_is_not_reproduced(ran_tail: Any) -> None:
+    stray = Finding(Kind.OUT_OF_BOUNDS_READ, 3, "rope", "rope_table", (0, 0), 1)
+    at = number(ran_tail, "fixed")
+    for lane in ("reference", "emulator"):
+        judged = verdict(
+            ran_tail,
+            with_result(ran_tail, lane, at, status=Status.FAULT, findings=(stray,)),
+        )
+        assert judged.verdict is RunVerdict.NOT_REPRODUCED
+        assert f"fixed (placement=unmapped) in lane {lane}: expected clean" in judged.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("service", "said"),
+    [
+        (Service(False, True, 3, 3, True), "did not reach its length"),
+        (Service(True, False, 3, 3, True), "tokens differ"),
+        (Service(True, True, 0, 0, False), "no speculation where it fits"),
+        (None, "whether it serves was not seen"),
+    ],
+)
+def test_a_fix_that_is_clean_and_does_not_serve_is_not_reproduced(
+    ran_tail: Any, service: Service | None, said: str
+) -> None:
+    changed = with_result(ran_tail, "emulator", number(ran_tail, "fixed"), service=service)
+    judged = verdict(ran_tail, changed)
+    assert judged.verdict is RunVerdict.NOT_REPRODUCED
+    assert said in judged.reasons[0]
+
+
+def test_the_expected_finding_missing_is_not_reproduced(ran_tail: Any) -> None:
+    at = number(ran_tail, "faulty")
+    kept = [f for f in ran_tail.results["emulator"][at].findings if f.tensor != "key_cache"]
+    judged = verdict(ran_tail, with_result(ran_tail, "emulator", at, findings=tuple(kept)))
+    assert judged.verdict is RunVerdict.NOT_REPRODUCED
+
+
+def test_an_expected_finding_one_element_off_is_not_reproduced(ran_tail: Any) -> None:
+    at = number(ran_tail, "faulty")
+    moved = tuple(
+        replace(f, elements=(f.elements[0] + 1, f.elements[1] + 1)) if f.op == "kv_write" else f
+        for f in ran_tail.results["emulator"][at].findings
+    )
+    judged = verdict(ran_tail, with_result(ran_tail, "emulator", at, findings=moved))
+    assert judged.verdict is RunVerdict.NOT_REPRODUCED
+
+
+def test_an_extra_element_of_the_expected_kind_is_not_reproduced(ran_tail: Any) -> None:
+    at = number(ran_tail, "faulty")
+    found = ran_tail.results["emulator"][at].findings
+    wide = tuple(
+        replace(f, elements=(f.elements[0], f.elements[1] + 1)) if f.op == "kv_write" else f
+        for f in found
+    )
+    judged = verdict(ran_tail, with_result(ran_tail, "emulator", at, findings=wide))
+    assert judged.verdict is RunVerdict.NOT_REPRODUCED
+
+
+@pytest.mark.parametrize("lane", ["reference", "emulator"])
+def test_a_finding_that_one_lane_lacks_makes_the_lanes_disagree(ran_tail: Any, lane: str) -> None:
+    at = number(ran_tail, "faulty")
+    kept = tuple(f for f in ran_tail.results[lane][at].findings if f.op != "paged_attention")
+    judged = verdict(ran_tail, with_result(ran_tail, lane, at, findings=kept))
+    assert judged.verdict is RunVerdict.INCONCLUSIVE
+    assert "reference and emulator disagree: out_of_bounds_read" in judged.reasons[0]
+    assert (at, "emulator") not in judged.agrees
+
+
+@pytest.mark.parametrize("field", ["launch", "step"])
+def test_the_same_access_at_another_moment_is_a_disagreement(ran_tail: Any, field: str) -> None:
+    at = number(ran_tail, "faulty")
+    moved = tuple(
+        replace(f, **{field: 7}) if f.op == "paged_attention" else f
+        for f in ran_tail.results["emulator"][at].findings
+    )
+    judged = verdict(ran_tail, with_result(ran_tail, "emulator", at, findings=moved))
+    assert judged.verdict is RunVerdict.INCONCLUSIVE
+
+
+def test_other_threads_for_the_same_elements_are_no_disagreement(ran_tail: Any) -> None:
+    at = number(ran_tail, "faulty")
+    moved = tuple(
+        replace(f, threads=1, thread=(9, 0, 0), width=16)
+        for f in ran_tail.results["emulator"][at].findings
+    )
+    judged = verdict(ran_tail, with_result(ran_tail, "emulator", at, findings=moved))
+    assert judged.verdict is RunVerdict.REPRODUCED
+
+
+@pytest.mark.parametrize("status", [Status.UNKNOWN, Status.ERROR, Status.TIMEOUT])
+@pytest.mark.parametrize("lane", ["reference", "emulator"])
+def test_a_trial_without_an_answer_is_inconclusive(
+    ran_tail: Any, lane: str, status: Status
+) -> None:
+    changed = with_result(ran_tail, lane, 1, status=status, findings=(), reason="cut")
+    judged = verdict(ran_tail, changed)
+    assert judged.verdict is RunVerdict.INCONCLUSIVE
+    assert judged.reasons[0].endswith(f"{status}: cut")
+
+
+def test_missing_results_are_inconclusive(ran_tail: Any) -> None:
+    results = {**ran_tail.results, "emulator": ran_tail.results["emulator"][:-1]}
+    assert verdict(ran_tail, results).verdict is RunVerdict.INCONCLUSIVE
+    assert verdict(ran_tail, {"reference": ran_tail.results["reference"]}).verdict is (
+        RunVerdict.INCONCLUSIVE
+    )
+
+
+def test_a_contradiction_outweighs_what_is_unknown(ran_tail: Any) -> None:
+    results = with_result(ran_tail, "reference", 0, status=Status.UNKNOWN)
+    stray = (Finding(Kind.TRAP, 3, "rope", None),)
+    results["emulator"] = list(results["emulator"])
+    results["emulator"][1] = replace(results["emulator"][1], status=Status.FAULT, findings=stray)
+    assert verdict(ran_tail, results).verdict is RunVerdict.NOT_REPRODUCED
+
+
+def test_lanes_that_were_skipped_are_unobserved_and_spoil_nothing(ran_tail: Any) -> None:
+    planned = plan(ran_tail.loaded.case, ran_tail.loaded.case)
+    results = dict(ran_tail.results)
+    for lane in ("plain", "blocking", "memcheck"):
+        results[lane] = [
+            TrialResult(trial, Status.SKIPPED, reason="no CUDA device")
+            for trial in planned.trials(lane)
+        ]
+    judged = verdict(ran_tail, results, planned)
+    assert judged.verdict is RunVerdict.REPRODUCED
+    assert "lane memcheck: no CUDA device" in judged.unobserved
+
+
+def select(ran: Any, **asked: Any) -> tuple[Plan, dict[str, list[TrialResult]]]:
+    planned = plan(ran.loaded.case, ran.loaded.case, **asked)
+    kept = {
+        lane: [
+            ran.results[lane][
+                next(
+                    n
+                    for n, other in enumerate(ran.plan.steps)
+                    if (other.variant, other.point) == (step.variant, step.point)
+                )
+            ]
+            for step in planned.steps
+        ]
+        for lane in planned.lanes
+    }
+    return planned, kept
+
+
+def test_the_reference_alone_decides_nothing(ran_tail: Any) -> None:
+    planned, results = select(ran_tail, lanes=("reference",))
+    judged = verdict(ran_tail, results, planned)
+    assert judged.verdict is RunVerdict.INCONCLUSIVE
+    assert judged.reasons == ("no lane that executes kernels ran",)
+
+
+def test_fixes_alone_decide_nothing(ran_tail: Any) -> None:
+    planned, results = select(ran_tail, lanes=("reference", "emulator"), variants=("fixed",))
+    assert verdict(ran_tail, results, planned).verdict is RunVerdict.INCONCLUSIVE
+
+
+def test_variants_that_were_not_asked_for_are_named_and_spoil_nothing(ran_tail: Any) -> None:
+    planned, results = select(ran_tail, lanes=("reference", "emulator"), variants=("faulty",))
+    judged = verdict(ran_tail, results, planned)
+    assert judged.verdict is RunVerdict.REPRODUCED
+    assert "variant fixed" in judged.unobserved
+
+
+def test_file_and_closed_form_must_say_the_same(ran_tail: Any) -> None:
+    steps = list(ran_tail.plan.steps)
+    at = number(ran_tail, "faulty")
+    quiet = replace(steps[at].wanted, literal=(), literal_clean=True)
+    steps[at] = replace(steps[at], wanted=quiet)
+    judged = verdict(ran_tail, None, replace(ran_tail.plan, steps=tuple(steps)))
+    assert judged.verdict is RunVerdict.NOT_REPRODUCED
+    assert judged.reasons[1].endswith("the case file says clean, the closed form says fault")
