@@ -138,12 +138,16 @@ def what(finding: Record, tensor: str | None) -> str:
 
 
 def _where(source: Record, excerpt: Sequence[Sequence[Any]]) -> RenderableType:
-    text = Text(f"{printable(source['file'])}:{source['line']}", "cyan")
+    lines: list[RenderableType] = [
+        Text(f"{printable(source['file'])}:{source['line']}", "cyan", overflow="fold")
+    ]
     for number, line in excerpt:
         here = number == source["line"]
-        text.append(f"\n{'▶' if here else ' '} {number:4} │ ", "red" if here else "dim")
+        text = Text(no_wrap=True, overflow="ellipsis")
+        text.append(f"{'▶' if here else ' '} {number:4} │ ", "red" if here else "dim")
         text.append(printable(line.rstrip().replace("\t", "    ")), "" if here else "dim")
-    return text
+        lines.append(text)
+    return Group(*lines)
 
 
 def lane_table(case: Record) -> Table:
