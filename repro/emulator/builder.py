@@ -142,13 +142,18 @@ class Builder:
     def _form(self, name: str, home: DType, dtype: DType) -> int:
         forms = self.forms.setdefault(name, {home: self._typed(name, home)})
         if dtype not in forms:
-            source = next(iter(forms.values()))
+            source = next(iter(forms))
+            slot = forms[source]
             forms[dtype] = self._typed(name, dtype)
-            make = view(source, dtype)
-            if name in self.computed and home.kind == "f":
-                make = apply1(lambda value: canonical(value).view(dtype), forms.get(home, source))
+            make = self._viewed(name, slot, source, dtype)
             self.both(make(forms[dtype]))
         return forms[dtype]
+
+    def _viewed(self, name: str, slot: int, source: DType, dtype: DType) -> Make:
+        """The bits of a register as another dtype; where they show, a NaN must be the device's."""
+        if name in self.computed and source.kind == "f" and dtype.kind != "f":
+            return apply1(lambda value: canonical(value).view(dtype), slot)
+        return view(slot, dtype)
 
     def _literal(self, operand: Immediate, dtype: DType, bits: bool) -> int:
         size = 8 * dtype.itemsize
@@ -235,7 +240,7 @@ class Builder:
             slot = self._typed(name, dtype)
             self.both(make(slot))
             self.forms[name][dtype] = slot
-            make = view(slot, home)
+            make = self._viewed(name, slot, dtype, home)
         scratch = self.slot()
         self.fast.append(make(kept))
         self.slow.append(make(scratch))
