@@ -1,0 +1,200 @@
+"""Streams, events, asynchronous copies, capture and replay, on an explicit schedule.
+
+The host may run ahead of the device by `host_ahead` pieces of work, drawn anew for each piece from
+a seed; 0 executes everything at once, as CUDA_LAUNCH_BLOCKING=1 would. What makes the faults:
+
+- an asynchronous copy reads its host source when it executes, not when it is issued
+- a captured launch keeps its pointers and scalars; a replay reads what the pointers hold by then,
+  and repeats no decision of the host
+- only an event, a stream or a device synchronisation orders the host with the device
+
+In the CPU lanes this class is the schedule. On a GPU streams, events and graphs are the real ones.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from numpy.typing import ArrayLike
+
+from .launch import Device, Launch
+from .tensor import Array, Owners, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How far the host may run ahead of the device, in pieces of work; `seed` draws the distance.
+
+    exactly: always that far, instead of up to that far.
+    """
+
+    host_ahead: int = 0
+    seed: int = 0
+    exactly: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Event:
+    """A mark on a stream; done once the work before it is."""
+
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Captured launches, in order."""
+
+    launches: tuple[Launch, ...]
+
+
+@dataclass(slots=True)
+class _Work:
+    run: Callable[[], None]
+    waits_for: Event | None = None
+
+
+@dataclass(slots=True)
+class _Stream:
+    queue: deque[_Work] = field(default_factory=deque)
+
+
+class Timeline:
+    """A device whose launches and copies are queued on streams; itself a `Device`.
+
+    `stream` names the one that launches and copies go to. `number` gives a launch that is replayed
+    its number; the scenario sets it to what `Ops.number` is.
+    """
+
+    def __init__(self, device: Device, schedule: Schedule | None = None) -> None:
+        self.device = device
+        self.schedule = schedule or Schedule()
+        self.stream = "main"
+        self._random = random.Random(self.schedule.seed)  # noqa: S311 - a schedule, not a secret
+        self._streams: dict[str, _Stream] = {}
+        self._captured: list[Launch] | None = None
+
+    # --- what a Device offers ------------------------------------------------------------------
+
+    def tensor(
+        self,
+        name: str,
+        values: Array,
+        *,
+        owners: Owners | None = None,
+        behind: Array | None = None,
+    ) -> Tensor:
+        return self.device.tensor(name, values, owners=owners, behind=behind)
+
+    def launch(self, launch: Launch) -> None:
+        """Queue a launch on the current stream, or keep it while a graph is captured."""
+        if self._captured is not None:
+            self._captured.append(launch)
+            return
+        self._enqueue(_Work(lambda: self.device.launch(launch)))
+
+    def read(self, tensor: Tensor) -> Array:
+        """A blocking copy to the host: everything queued so far comes first."""
+        self.synchronize()
+        return self.device.read(tensor)
+
+    def write(self, tensor: Tensor, values: ArrayLike) -> None:
+        """A blocking copy from the host: everything queued so far comes first."""
+        self.synchronize()
+        self.device.write(tensor, values)
+
+    def allocate(self, name: str, size: int) -> bool:
+        return self.device.allocate(name, size)
+
+    # --- streams and events --------------------------------------------------------------------
+
+    @contextmanager
+    def on(self, stream: str) -> Iterator[None]:
+        """Queue what follows on another stream."""
+        before, self.stream = self.stream, stream
+        try:
+            yield
+        finally:
+            self.stream = before
+
+    def copy_async(self, target: Tensor, source: Array) -> None:
+        """Queue a copy of a host array to a tensor; the array is read when the copy executes."""
+        self._enqueue(_Work(lambda: self.device.write(target, source)))
+
+    def record(self) -> Event:
+        """Mark this point of the current stream."""
+        event = Event()
+
+        def mark() -> None:
+            event.done = True
+
+        self._enqueue(_Work(mark))
+        return event
+
+    def wait(self, event: Event) -> None:
+        """Let the current stream, not the host, wait for an event."""
+        self._enqueue(_Work(lambda: None, waits_for=event))
+
+    def synchronize(self, event: Event | None = None) -> None:
+        """Let the host wait: for an event, or for all streams.
+
+        RuntimeError if that never comes: an event nobody records, or streams that wait in a circle.
+        """
+        while not (event.done if event else self._idle()):
+            if not self._execute_one():
+                raise RuntimeError("the device waits for an event that nothing records")
+
+    def _idle(self) -> bool:
+        return not any(stream.queue for stream in self._streams.values())
+
+    # --- capture and replay --------------------------------------------------------------------
+
+    @contextmanager
+    def capture(self) -> Iterator[list[Graph]]:
+        """Keep the launches of the block instead of executing them; the list gets the graph."""
+        if self._captured is not None:
+            raise RuntimeError("a capture is already running on this device")
+        self._captured = []
+        graphs: list[Graph] = []
+        try:
+            yield graphs
+            graphs.append(Graph(tuple(self._captured)))
+        finally:
+            self._captured = None
+
+    def replay(self, graph: Graph, number: Callable[[], int], step: int | None) -> None:
+        """Queue the captured launches again, as they were captured.
+
+        number: gives each its number in the trial (`Ops.number`). step labels them for the reader;
+        it is no part of the graph.
+        """
+        for launch in graph.launches:
+            again = replace(launch, index=number(), step=step)
+            self._enqueue(_Work(lambda again=again: self.device.launch(again)))  # type: ignore[misc]
+
+    # --- the schedule --------------------------------------------------------------------------
+
+    def _enqueue(self, work: _Work) -> None:
+        self._streams.setdefault(self.stream, _Stream()).queue.append(work)
+        ahead = self.schedule.host_ahead
+        if ahead and not self.schedule.exactly:
+            ahead = self._random.randint(0, ahead)
+        while sum(len(s.queue) for s in self._streams.values()) > ahead:
+            if not self._execute_one():
+                return  # every stream waits for work that the host has still to queue
+
+    def _execute_one(self) -> bool:
+        """Execute the head of one stream that is ready, drawn by the seed; False if none is."""
+        ready = [
+            stream
+            for stream in self._streams.values()
+            if stream.queue and (not (e := stream.queue[0].waits_for) or e.done)
+        ]
+        if not ready:
+            return False
+        stream = ready[0] if len(ready) == 1 else self._random.choice(ready)
+        stream.queue.popleft().run()
+        return True
