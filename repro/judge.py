@@ -69,6 +69,9 @@ def judge(plan: Plan, results: Mapping[str, Sequence[TrialResult]], cause: Cause
                 unknown.append(f"{where}: {result.status}: {result.reason or 'no reason given'}")
                 continue
             problems = compare(step.wanted, result)
+            if result.stopped and step.wanted.status is Status.FAULT:
+                unknown += [f"{where}: {problem} before it was stopped" for problem in problems]
+                continue
             wrong += [f"{where}: {problem}" for problem in problems]
             if not problems and result.status is Status.FAULT and CATALOG[lane].kernels:
                 shown = True
@@ -148,6 +151,8 @@ def _difference(
     for one in ("reference", lane):
         lane_results = results.get(one, ())
         if len(lane_results) != len(plan.steps) or lane_results[number].status not in DECIDED:
+            return None
+        if lane_results[number].stopped:
             return None
         pair.append(places(lane_results[number].findings, kinds))
     return difference(*pair)

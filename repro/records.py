@@ -226,7 +226,8 @@ class Trial:
 class TrialResult:
     """A trial and what its lane made of it. `status` is what was seen, not whether it was right.
 
-    tensors: name -> "key_cache fp16[64, 2, 8]" of those the findings name.
+    tensors: name -> "key_cache fp16[64, 2, 8]" of those the findings name. stopped: the lane ended
+    the trial at its first finding, as asked, so that nothing after it was observed.
     """
 
     trial: Trial
@@ -238,6 +239,7 @@ class TrialResult:
     notes: tuple[str, ...] = ()
     tensors: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
+    stopped: bool = False
     seconds: float = 0.0
 
 

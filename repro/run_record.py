@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from .case import Case, LoadedCase
+from .case import Case, LoadedCase, points, shipped_cases
 from .case.points import sweep_values
 from .judge import Judgement, compare
 from .lanes.catalog import CATALOG
@@ -78,6 +79,7 @@ def case_record(
         "named": dict(plan.steps[0].point) if plan.steps else {},
         "sweep": _sweep(effective, plan),
         "shown": _shown(plan, results),
+        "again": _again(case, plan, results),
     }
 
 
@@ -90,6 +92,7 @@ def _trial(step: Step, lane: str, result: TrialResult, agrees: bool) -> dict[str
         "expected": str(step.wanted.status),
         "status": str(result.status),
         "as_expected": decided and not compare(step.wanted, result),
+        "stopped": result.stopped,
         "agrees_with_reference": agrees,
         "findings": to_json(result.findings),
         "evidence": to_json(result.evidence),
@@ -128,6 +131,30 @@ def _shown(plan: Plan, results: Mapping[str, Sequence[TrialResult]]) -> dict[str
                     "excerpt": excerpt(finding.source),
                 }
     return None
+
+
+def _again(
+    case: LoadedCase, plan: Plan, results: Mapping[str, Sequence[TrialResult]]
+) -> list[str] | None:
+    """The words of a command that brings the shown fault back by itself; None without one."""
+    shown = _shown(plan, results)
+    if shown is None:
+        return None
+    written = points(case.case)[0]
+    changed = {k: v for k, v in shown["point"].items() if v != written[k]}
+    name = case.case.id if _shipped(case) else str(case.path)
+    words = ["specrepro", "run", name, "--variant", shown["variant"]]
+    for key, value in changed.items():
+        words += ["--set", f"{key}={value}"]
+    return words
+
+
+def _shipped(case: LoadedCase) -> bool:
+    """Whether the file says what the shipped case of that id says, wherever it was read from."""
+    for path in shipped_cases():
+        if path.stem == case.case.id:
+            return hashlib.sha256(path.read_bytes()).hexdigest() == case.sha256
+    return False
 
 
 def _leading(step: Step, findings: Sequence[Finding]) -> Finding:

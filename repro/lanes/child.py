@@ -39,7 +39,7 @@ def play(job: Mapping[str, Any], trial: Mapping[str, Any]) -> dict[str, Any]:
     from ..scenarios import registry
 
     started = time.perf_counter()
-    status, reason, outcome = Status.ERROR, "", None
+    status, reason, outcome, stopped = Status.ERROR, "", None, False
     device = _device(job, trial)
     try:
         scenario = registry.load(job["scenario"])
@@ -52,7 +52,7 @@ def play(job: Mapping[str, Any], trial: Mapping[str, Any]) -> dict[str, Any]:
     except MemoryError:
         status, reason = Status.UNKNOWN, "the lane's memory limit was reached"
     except StoppedError:
-        status, reason = Status.FAULT, "stopped at the first finding, as asked"
+        status, reason, stopped = Status.FAULT, "stopped at the first finding, as asked", True
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         traceback.print_exc()
@@ -60,6 +60,7 @@ def play(job: Mapping[str, Any], trial: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "status": str(status),
         "reason": reason,
+        "stopped": stopped,
         "findings": to_json(findings),
         "tensors": device.tensors,
         "evidence": to_json(_evidence(job, findings)),

@@ -183,6 +183,7 @@ def _result(trial: Trial, line: Mapping[str, Any], ended: str) -> TrialResult:
             notes=tuple(str(note) for note in line["notes"]),
             tensors={str(k): str(v) for k, v in line["tensors"].items()},
             reason=str(line["reason"]),
+            stopped=bool(line["stopped"]),
             seconds=float(line["seconds"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -214,5 +215,6 @@ def _result(trial: Trial, line: Mapping[str, Any], ended: str) -> TrialResult:
         notes=result.notes,
         tensors=result.tensors,
         reason=result.reason,
+        stopped=result.stopped,
         seconds=result.seconds,
     )

@@ -6,6 +6,7 @@ each of them and the terminal.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -174,7 +175,9 @@ def _cell(case: Record, variant: str, lane: str) -> Text:
     text = Text(trial["status"], STATUS_STYLE.get(trial["status"], "yellow"))
     if trial["agrees_with_reference"]:
         text.append(" ✓")
-    if not trial["as_expected"]:
+    if trial["stopped"]:
+        text.append(" …", "yellow")
+    elif not trial["as_expected"]:
         text.append(" ✗", "bold red")
     return text
 
@@ -183,8 +186,13 @@ def _legend(case: Record) -> Text:
     marks = []
     if any(t["agrees_with_reference"] for t in case["trials"]):
         marks.append("✓ same launch, tensor, elements and step as the reference")
-    if any(t["status"] != "skipped" and not t["as_expected"] for t in case["trials"]):
+    if any(
+        t["status"] != "skipped" and not t["as_expected"] and not t["stopped"]
+        for t in case["trials"]
+    ):
         marks.append("✗ not as expected")
+    if any(t["stopped"] for t in case["trials"]):
+        marks.append("… stopped at its first finding, as asked")
     skipped = {t["reason"] for t in case["trials"] if t["status"] == "skipped"}
     if skipped:
         marks.append(f"– not run: {'; '.join(sorted(skipped))}")
@@ -212,12 +220,8 @@ def _more(case: Record, verbose: bool) -> list[RenderableType]:
                 rows.add_row("found", Text(printable(f"{name}: {said}")))
         for gap in case["unobserved"]:
             rows.add_row("unseen", Text(printable(gap)))
-    shown = case["shown"]
-    if shown:
-        changed = {k: v for k, v in shown["point"].items() if v != case["named"].get(k)}
-        sets = "".join(f" --set {key}={value}" for key, value in changed.items())
-        command = f"specrepro run {case['id']} --variant {shown['variant']}{sets}"
-        rows.add_row("again", Text(printable(command), "green"))
+    if case["again"]:
+        rows.add_row("again", Text(printable(shlex.join(case["again"])), "green"))
     rows.add_row("stored", Text("specrepro runs show latest", "green"))
     return [*parts, Text(), rows]
 
@@ -236,7 +240,7 @@ def _faces(case: Record) -> list[tuple[str, str]]:
     for number, (label, trials) in enumerate(faces.items()):
         ran = [t for t in trials if t["status"] != "skipped"]
         decided = [t for t in ran if t["status"] in ("fault", "clean")]
-        bad = [t for t in decided if not t["as_expected"]]
+        bad = [t for t in decided if not t["as_expected"] and not t["stopped"]]
         unknown = dict.fromkeys(t["variant"] for t in ran if t not in decided)
         worst = [t for t in ran if t["status"] == "fault" and t["findings"]]
         parts = []

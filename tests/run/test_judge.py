@@ -153,6 +153,29 @@ def test_a_trial_without_an_answer_is_inconclusive(
     assert judged.reasons[0].endswith(f"{status}: cut")
 
 
+def test_a_trial_stopped_at_its_first_finding_decides_nothing_about_the_rest(
+    ran_tail: Any,
+) -> None:
+    at = number(ran_tail, "faulty")
+    first = ran_tail.results["emulator"][at].findings[:1]
+    judged = verdict(ran_tail, with_result(ran_tail, "emulator", at, findings=first, stopped=True))
+    assert judged.verdict is RunVerdict.INCONCLUSIVE
+    assert judged.reasons[0].endswith("of value_cache, found none before it was stopped")
+
+
+def test_a_fix_that_was_stopped_at_a_finding_is_not_reproduced(ran_tail: Any) -> None:
+    stray = (Finding(Kind.TRAP, 3, "rope", None),)
+    changed = with_result(
+        ran_tail,
+        "emulator",
+        number(ran_tail, "fixed"),
+        status=Status.FAULT,
+        findings=stray,
+        stopped=True,
+    )
+    assert verdict(ran_tail, changed).verdict is RunVerdict.NOT_REPRODUCED
+
+
 def test_missing_results_are_inconclusive(ran_tail: Any) -> None:
     results = {**ran_tail.results, "emulator": ran_tail.results["emulator"][:-1]}
     assert verdict(ran_tail, results).verdict is RunVerdict.INCONCLUSIVE

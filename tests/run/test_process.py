@@ -20,6 +20,7 @@ WELL = Ending("", False, 0.1)
 CLEAN = {
     "status": "clean",
     "reason": "",
+    "stopped": False,
     "findings": [],
     "tensors": {},
     "evidence": [],
