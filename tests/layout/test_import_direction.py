@@ -25,7 +25,7 @@ ROOMS = {
     "repro": "marker",
     "repro.records": "records",
     "repro.errors": "errors",
-    "repro.ops": "ops",
+    "repro.ops.": "ops",
     "repro.findings": "findings",
     "repro.compiled": "compiled",
     "repro.compilation": "compiled",
