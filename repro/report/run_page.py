@@ -54,7 +54,7 @@ def headline(case: Record, seconds: float) -> Text:
     if verdict == "REPRODUCED" and cause != "confirmed":
         text.append(" as a fault model")
     text.append(f" · upstream cause {cause}")
-    text.append(f"   {seconds:.1f} s", "dim")
+    text.append(f"   {seconds:.1f}\u00a0s", "dim")
     return text
 
 
