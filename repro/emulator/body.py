@@ -12,6 +12,7 @@ from .ptx import (
     Instruction,
     Kernel,
     Negated,
+    Opaque,
     Operand,
     Pair,
     Parameter,
@@ -106,7 +107,7 @@ class Body:
                 reader.at += 1
                 location = reader.location()
             elif word.startswith("."):
-                self.directive()
+                self.directive(location)
             elif word == ";":
                 reader.at += 1
             elif reader.tokens[reader.at + 1 : reader.at + 2] and (
@@ -141,7 +142,7 @@ class Body:
     def unique(label: str, scope: Scope) -> str:
         return label if scope.number == 0 else f"{label}'{scope.number}"
 
-    def directive(self) -> None:
+    def directive(self, location: Location | None) -> None:
         reader = self.reader
         word = reader.next()
         if word == ".reg":
@@ -154,9 +155,18 @@ class Body:
                 continue
         elif word == ".file":
             reader.file()
+        elif word == ".param":
+            for _ in variables(reader, "param", extern=False):
+                continue  # of a call, which is refused where it stands
         else:
-            reader.at -= 1
-            reader.fail(f"directive {word} is not known")
+            line = reader.tokens[reader.at - 1].line
+            self.code.append((self._opaque(word, line), self.scope, location))
+
+    def _opaque(self, opcode: str, line: int, modifiers: tuple[str, ...] = ()) -> Instruction:
+        """What is not read up to its semicolon: refused if its kernel is ever lowered."""
+        while self.reader.next() != ";":
+            continue
+        return Instruction(opcode, modifiers, (Opaque(),), None, False, line, Place("", 0))
 
     def registers(self) -> None:
         reader = self.reader
@@ -188,6 +198,8 @@ class Body:
         opcode, *modifiers = reader.next().split(".")
         if not opcode.isalnum():
             reader.fail(f"{opcode!r} is no instruction", line)
+        if self._is_opaque():
+            return self._opaque(opcode, line, tuple(modifiers))
         operands = []
         while not reader.take(";"):
             operands.append(self.operand())
@@ -196,6 +208,16 @@ class Body:
         return Instruction(
             opcode, tuple(modifiers), tuple(operands), predicate, negated, line, Place("", 0)
         )
+
+    def _is_opaque(self) -> bool:
+        """Whether operands in parentheses, or several in brackets, come before the semicolon."""
+        inside, at = False, self.reader.at
+        while (word := self.reader.tokens[at].text) not in (";", ""):
+            if word == "(" or (inside and word == ","):
+                return True
+            inside = word == "[" or (inside and word != "]")
+            at += 1
+        return False
 
     def operand(self) -> Operand:
         reader = self.reader

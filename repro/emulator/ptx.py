@@ -74,7 +74,13 @@ class Sink:
     """`_`: a result nobody wants."""
 
 
-Operand = Register | Special | Immediate | Symbol | Vector | Pair | Negated | Address | Sink
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Operands of a form that is not read: of calls, textures, unknown directives."""
+
+
+Simple = Register | Special | Immediate | Symbol | Negated | Sink
+Operand = Simple | Vector | Pair | Address | Opaque
 
 
 @dataclass(frozen=True, slots=True)

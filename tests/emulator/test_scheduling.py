@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specrepro.repro.errors import UnsupportedError
 from specrepro.repro.emulator.launch import Buffer, LaunchReport
 from specrepro.repro.emulator.ptx import Kernel
+from specrepro.repro.errors import UnsupportedError
 
 Array = np.ndarray[Any, Any]
 Build = Callable[..., Kernel]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specrepro.repro.errors import UnsupportedError
 from specrepro.repro.emulator import launch as launching
 from specrepro.repro.emulator.launch import Buffer, LaunchReport
 from specrepro.repro.emulator.ptx import Kernel
 from specrepro.repro.emulator.report import WrongAccess
+from specrepro.repro.errors import UnsupportedError
 from specrepro.repro.ops import EVERYBODY, NOBODY, Owners
 from specrepro.repro.records import Kind
 
