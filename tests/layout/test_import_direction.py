@@ -205,6 +205,10 @@ def found(trees: dict[str, tuple[str, ast.Module]]) -> dict[str, list[Import]]:
     return {name: list(imports(tree, path, set(trees))) for name, (path, tree) in trees.items()}
 
 
+def test_every_module_has_a_room_and_every_room_a_module(found: dict[str, list[Import]]) -> None:
+    assert {room(module) for module in found} == set(KNOWS) == set(ROOMS.values())
+
+
 def test_every_import_inside_the_package_points_the_way_of_the_table(
     found: dict[str, list[Import]],
 ) -> None:
