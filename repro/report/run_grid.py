@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -44,24 +44,17 @@ def _grid(
     across, *down = swept
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
     table.add_column(printable(f"{variant}: {across} →"), style="dim")
-    columns = _ordered(swept[across])
-    for value in columns:
+    for value in swept[across]:
         table.add_column(printable(str(value)), justify="center")
     others = {k: v for k, v in named.items() if k not in swept}
-    for value in _ordered(swept[down[0]]) if down else [None]:
+    for value in swept[down[0]] if down else [None]:
         cells = []
-        for x in columns:
+        for x in swept[across]:
             wanted = {**others, across: x, **({down[0]: value} if down else {})}
             found = next((t for t in trials if t["point"] == wanted), None)
             cells.append(_mark(found))
         table.add_row(printable(f"{down[0]} {value}") if down else "", *cells)
     return table
-
-
-def _ordered(values: Sequence[Any]) -> list[Any]:
-    """Numbers ascending; the named point came first. Anything else as the sweep lists it."""
-    numbers = all(isinstance(value, (int, float)) for value in values)
-    return sorted(values) if numbers else list(values)
 
 
 def _mark(trial: Mapping[str, Any] | None) -> Text:

@@ -72,9 +72,10 @@ def commands(page: Path) -> list[Command]:
 
 
 def stable(line: str) -> str:
+    line = " ".join(line.split())  # no-break spaces too
     for pattern, name in VOLATILE:
         line = pattern.sub(name, line)
-    return " ".join(line.split())
+    return line
 
 
 def first_difference(shown: tuple[str, ...], real: list[str]) -> str | None:
