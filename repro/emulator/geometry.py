@@ -28,7 +28,7 @@ class Geometry:
         self.lanes = count * self.padded
         self.specials: dict[str, Array] = {}
         # Sources of the shuffles with literal arguments, by mode and arguments.
-        self.shuffles: dict[tuple[str, int], tuple[Array, Array]] = {}
+        self.shuffles: dict[tuple[str, int, int] | None, tuple[Array, Array]] = {}
 
     @cached_property
     def lane(self) -> Array:

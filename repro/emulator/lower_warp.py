@@ -35,19 +35,19 @@ def shuffle(builder: Builder, instruction: Instruction) -> None:
     dtype = builder.home(result, DTYPES["b32"])
     source = builder.read(value, dtype, bits=True)
     b, c = builder.read(where, U32), builder.read(clamp, U32)
-    fixed = isinstance(where, Immediate) and isinstance(clamp, Immediate)
+    key = None
+    if isinstance(where, Immediate) and isinstance(clamp, Immediate):
+        key = (mode, where.value, clamp.value)
     lanes = builder.slot()
     holds = builder.slot()
 
     def prepare(file: File) -> None:
         geometry: Geometry = file[GEOMETRY]
-        if fixed:
-            key = (mode, int(file[b][0]) | int(file[c][0]) << 32)
-            found = geometry.shuffles.get(key)
-            if found is None:
-                found = geometry.shuffles[key] = _sources(geometry, mode, file[b], file[c])
-        else:
+        found = geometry.shuffles.get(key)
+        if found is None:
             found = _sources(geometry, mode, file[b], file[c])
+            if key is not None:
+                geometry.shuffles[key] = found
         file[lanes], file[holds] = found
 
     builder.both(prepare)

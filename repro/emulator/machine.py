@@ -32,6 +32,7 @@ class Machine:
         self.waiting: Array | None = None  # bool[lanes]: at a barrier
         self.resume = np.zeros(0, np.int64)  # block after the barrier, for the waiting
         self.barriers = np.zeros(0, np.int64)  # its number
+        self.executed = 0
 
     def run(self, budget: int) -> int:
         """Run to the end of all threads; the instructions executed, each once for all it ran for.
@@ -39,34 +40,68 @@ class Machine:
         UnsupportedError after `budget` of them, or where threads wait for each other for ever.
         """
         file, blocks = self.file, self.program.blocks
-        executed = 0
         while self.groups or self._unpark():
             at = min(self.groups)
             mask = self.groups.pop(at)
             if at >= len(blocks):
                 self._leave(mask)
                 continue
+            if not self.groups and not self.parked and self.waiting is None:
+                self._run_alone(at, mask, budget)
+                continue
             block = blocks[at]
-            alone = not self.groups and not self.parked and self.waiting is None
-            if not alone and block.members is not None and mask is not None:
+            if block.members is not None and mask is not None:
                 mask = self._together(at, block, mask)
                 if mask is None:
                     continue
-            executed += block.length
-            if executed > budget:
-                raise UnsupportedError(
-                    f"the launch did not end within {budget} instructions", where=self.name
-                )
+            self._count(block, budget)
             file[MASK] = mask
-            for op in block.fast if alone else block.slow:
+            for op in block.slow:
                 op(file)
-            self._end(block.end, at, mask, alone)
+            self._end(block.end, at, mask, alone=False)
         if self.waiting is not None:
             raise UnsupportedError("threads wait for ever at different barriers", where=self.name)
-        return executed
+        return self.executed
+
+    def _run_alone(self, at: int, mask: Array | None, budget: int) -> None:
+        """Run the only group there is, up to where its threads part or exit."""
+        file, blocks = self.file, self.program.blocks
+        file[MASK] = mask
+        while at < len(blocks):
+            block = blocks[at]
+            self._count(block, budget)
+            for op in block.fast:
+                op(file)
+            end = block.end
+            going = end.predicate is None
+            if end.predicate is not None:
+                taken = file[end.predicate]
+                if taken.size == 1:
+                    going = bool(taken[0])
+                elif mask is None and np.logical_and.reduce(taken):
+                    going = True
+                elif mask is not None or np.logical_or.reduce(taken):
+                    break
+            if end.kind == "jump" and going:
+                at = end.target
+            elif end.kind in ("fall", "barrier", "jump") or not going:
+                at += 1  # a barrier finds all living threads here
+            else:
+                break
+        else:
+            self._leave(mask)
+            return
+        self._end(end, at, mask, alone=True)
+
+    def _count(self, block: Block, budget: int) -> None:
+        self.executed += block.length
+        if self.executed > budget:
+            raise UnsupportedError(
+                f"the launch did not end within {budget} instructions", where=self.name
+            )
 
     # --- ends of blocks ------------------------------------------------------------------------
-    def _end(self, end: End, at: int, mask: Array | None, alone: bool) -> None:
+    def _end(self, end: End, at: int, mask: Array | None, *, alone: bool) -> None:
         if end.kind == "fall":
             self._join(at + 1, mask)
             return
