@@ -18,7 +18,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from .launch import Device, Launch
@@ -65,8 +67,8 @@ class _Stream:
 class Timeline:
     """A device whose launches and copies are queued on streams; itself a `Device`.
 
-    `stream` names the one that launches and copies go to. `number` gives a launch that is replayed
-    its number; the scenario sets it to what `Ops.number` is.
+    `stream` names the one that launches and copies go to. While a graph is captured only launches
+    may be asked for: anything else is a RuntimeError, as a device refuses it.
     """
 
     def __init__(self, device: Device, schedule: Schedule | None = None) -> None:
@@ -94,7 +96,7 @@ class Timeline:
         if self._captured is not None:
             self._captured.append(launch)
             return
-        self._enqueue(_Work(lambda: self.device.launch(launch)))
+        self._enqueue(_Work(partial(self.device.launch, launch)))
 
     def read(self, tensor: Tensor) -> Array:
         """A blocking copy to the host: everything queued so far comes first."""
@@ -121,8 +123,13 @@ class Timeline:
             self.stream = before
 
     def copy_async(self, target: Tensor, source: Array) -> None:
-        """Queue a copy of a host array to a tensor; the array is read when the copy executes."""
-        self._enqueue(_Work(lambda: self.device.write(target, source)))
+        """Queue a copy of a host array to a tensor; the array is read when the copy executes.
+
+        ValueError if the sizes differ.
+        """
+        if source.size != target.size:
+            raise ValueError(f"{target!r} has {target.size} elements, the source {source.size}")
+        self._enqueue(_Work(partial(self.device.write, target, source)))
 
     def record(self) -> Event:
         """Mark this point of the current stream."""
@@ -143,6 +150,7 @@ class Timeline:
 
         RuntimeError if that never comes: an event nobody records, or streams that wait in a circle.
         """
+        self._refuse_in_capture("a synchronisation")
         while not (event.done if event else self._idle()):
             if not self._execute_one():
                 raise RuntimeError("the device waits for an event that nothing records")
@@ -165,19 +173,37 @@ class Timeline:
         finally:
             self._captured = None
 
-    def replay(self, graph: Graph, number: Callable[[], int], step: int | None) -> None:
+    def replay(
+        self,
+        graph: Graph,
+        number: Callable[[], int],
+        step: int | None,
+        requests: ArrayLike | None = None,
+    ) -> None:
         """Queue the captured launches again, as they were captured.
 
-        number: gives each its number in the trial (`Ops.number`). step labels them for the reader;
-        it is no part of the graph.
+        number: gives each its number in the trial (`Ops.number`). step and requests (the request
+        each row works for now; None: as captured) are labels for checks and reader, no part of the
+        graph; ValueError if a launch has another number of rows.
         """
+        rows = None if requests is None else np.asarray(requests, np.int32)
         for launch in graph.launches:
-            again = replace(launch, index=number(), step=step)
-            self._enqueue(_Work(lambda again=again: self.device.launch(again)))  # type: ignore[misc]
+            labels = launch.requests if rows is None else rows
+            if labels is not None and labels.shape != (launch.grid[0],):
+                raise ValueError(
+                    f"{launch.op}: {launch.grid[0]} rows, but requests for {labels.shape}"
+                )
+            again = replace(launch, index=number(), step=step, requests=labels)
+            self._enqueue(_Work(partial(self.device.launch, again)))
+
+    def _refuse_in_capture(self, what: str) -> None:
+        if self._captured is not None:
+            raise RuntimeError(f"{what} cannot be captured in a graph")
 
     # --- the schedule --------------------------------------------------------------------------
 
     def _enqueue(self, work: _Work) -> None:
+        self._refuse_in_capture("a copy, an event or a replay")
         self._streams.setdefault(self.stream, _Stream()).queue.append(work)
         ahead = self.schedule.host_ahead
         if ahead and not self.schedule.exactly:
