@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from .errors import UsageError
 from .records import Prediction, Scalar, Status, Trial
+from .report.escape import quoted
 from .scenarios import registry
 from .scenarios.declare import nearest
 
@@ -139,7 +140,7 @@ def _chosen(what: str, asked: Sequence[str], known: tuple[str, ...], case: str) 
     for name in asked:
         if name not in known:
             raise UsageError(
-                f"case {case} has no {what} {name!r}; it has {', '.join(known)}",
+                f"case {case} has no {what} {quoted(name)}; it has {', '.join(known)}",
                 hint=nearest(name, known),
             )
     return tuple(name for name in known if name in asked) if asked else known

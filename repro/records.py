@@ -202,13 +202,15 @@ class Outcome:
     """What a scenario saw of one trial, besides what the lane found.
 
     `findings` are of the scenario's own kinds (wrong_value, acceptance_loss...). `metrics` holds
-    plain JSON values for the report. `notes` are sentences for a reader ("who" first).
+    plain JSON values for the report. `who` says whose access it is and why it was let through,
+    `notes` what came of it: sentences for a reader.
     """
 
     service: Service
     findings: tuple[Finding, ...] = ()
     metrics: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    who: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +239,7 @@ class TrialResult:
     service: Service | None = None
     metrics: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    who: str = ""
     tensors: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
     stopped: bool = False

@@ -16,9 +16,18 @@ from .case.points import sweep_values
 from .judge import Judgement, compare
 from .lanes.catalog import CATALOG
 from .plan import Plan, Step
-from .records import Finding, Source, Status, TrialResult, to_json
+from .records import Finding, Kind, Source, Status, TrialResult, to_json
 
 SCHEMA = "specrepro/run@1"
+# Where nothing names the finding to lead with: damage before the reads that led to it.
+LEADING = (
+    Kind.OUT_OF_BOUNDS_WRITE,
+    Kind.FOREIGN_WRITE,
+    Kind.OVERSIZED_ALLOCATION,
+    Kind.OUT_OF_BOUNDS_READ,
+    Kind.FOREIGN_READ,
+    Kind.ACCEPTANCE_LOSS,
+)
 PACKAGES = ("numpy", "pydantic", "rich", "typer")
 
 
@@ -75,6 +84,7 @@ def case_record(
         "report": case.case.report,
         "claim": case.case.claim,
         "class": case.case.fault_class,
+        "shipped": _shipped(case),
         "lanes": list(plan.lanes),
         "named": dict(plan.steps[0].point) if plan.steps else {},
         "sweep": _sweep(effective, plan),
@@ -98,6 +108,7 @@ def _trial(step: Step, lane: str, result: TrialResult, agrees: bool) -> dict[str
         "evidence": to_json(result.evidence),
         "service": to_json(result.service),
         "metrics": to_json(result.metrics),
+        "who": result.who,
         "notes": list(result.notes),
         "reason": result.reason,
         "seconds": result.seconds,
@@ -126,6 +137,7 @@ def _shown(plan: Plan, results: Mapping[str, Sequence[TrialResult]]) -> dict[str
                     "lane": lane,
                     "point": dict(step.point),
                     "finding": to_json(finding),
+                    "who": result.who,
                     "notes": list(result.notes),
                     "tensor": result.tensors.get(finding.tensor or ""),
                     "excerpt": excerpt(finding.source),
@@ -164,7 +176,8 @@ def _leading(step: Step, findings: Sequence[Finding]) -> Finding:
             if finding.kind == literal["kind"] and first == literal.get("first_element", first):
                 return finding
     kinds = {wanted.kind for wanted in step.wanted.predicted}
-    return next((f for f in findings if f.kind in kinds), findings[0])
+    expected = [f for f in findings if f.kind in kinds] or list(findings)
+    return min(expected, key=lambda f: LEADING.index(f.kind) if f.kind in LEADING else len(LEADING))
 
 
 def excerpt(source: Source | None, around: int = 1) -> list[tuple[int, str]]:

@@ -71,11 +71,12 @@ def play(job: Mapping[str, Any], trial: Mapping[str, Any]) -> dict[str, Any]:
 
 def _told(outcome: Outcome | None) -> dict[str, Any]:
     if outcome is None:
-        return {"service": None, "metrics": {}, "notes": []}
+        return {"service": None, "metrics": {}, "notes": [], "who": ""}
     return {
         "service": to_json(outcome.service),
         "metrics": to_json(outcome.metrics),
         "notes": list(outcome.notes),
+        "who": outcome.who,
     }
 
 

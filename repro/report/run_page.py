@@ -27,7 +27,6 @@ VERDICT_STYLE = {
     "INCONCLUSIVE": "bold yellow",
 }
 STATUS_STYLE = {"fault": "magenta", "clean": "green", "skipped": "dim"}
-VERB = {"write": "write", "read": "read"}
 
 
 def print_run(out: Console, record: Record, *, quiet: bool = False, verbose: bool = False) -> None:
@@ -35,7 +34,8 @@ def print_run(out: Console, record: Record, *, quiet: bool = False, verbose: boo
     cases = record["cases"]
     for number, case in enumerate(cases):
         if quiet:
-            out.print(headline(case, case_seconds(case)), soft_wrap=True)
+            line = headline(case).append(f"   {case_seconds(case):.1f} s", "dim")
+            out.print(line, soft_wrap=True)
             continue
         if number:
             out.print()
@@ -45,7 +45,7 @@ def print_run(out: Console, record: Record, *, quiet: bool = False, verbose: boo
         out.print(_closing(record))
 
 
-def headline(case: Record, seconds: float) -> Text:
+def headline(case: Record) -> Text:
     """The case, its verdict, and how far the upstream cause is settled."""
     verdict, cause = str(case["verdict"]), str(case["cause"])
     text = Text.assemble(
@@ -54,8 +54,16 @@ def headline(case: Record, seconds: float) -> Text:
     if verdict == "REPRODUCED" and cause != "confirmed":
         text.append(" as a fault model")
     text.append(f" · upstream cause {cause}")
-    text.append(f"   {seconds:.1f}\u00a0s", "dim")
     return text
+
+
+def _headed(case: Record) -> Table:
+    """The headline with the seconds beside it; a narrow terminal folds the words, not the time."""
+    row = Table.grid(padding=(0, 3, 0, 0))
+    row.add_column(overflow="fold")
+    row.add_column(no_wrap=True, style="dim")
+    row.add_row(headline(case), f"{case_seconds(case):.1f} s")
+    return row
 
 
 def case_seconds(case: Record) -> float:
@@ -69,12 +77,12 @@ def case_seconds(case: Record) -> float:
 def panel(case: Record, *, verbose: bool = False) -> Group:
     """Everything about one case."""
     parts: list[RenderableType] = [
-        headline(case, case_seconds(case)),
+        _headed(case),
         Text.assemble(
             printable(case["title"]),
             "   ",
             (shorthand(case["report"]), "cyan"),
-            (f" (docs/faults/{case['class']}.md)", "dim"),
+            (f" (docs/faults/{case['class']}.md)" if case["shipped"] else "", "dim"),
         ),
         Text(),
     ]
@@ -85,6 +93,8 @@ def panel(case: Record, *, verbose: bool = False) -> Group:
         rows.add_row(label, body)
     if rows.row_count:
         parts += [_indent(rows), Text()]
+    if case["sweep"]:
+        parts.append(_indent(Text("at the point of the case itself:", "dim")))
     parts += [_indent(lane_table(case)), _indent(_legend(case))]
     parts += [_indent(part) for part in _more(case, verbose)]
     return Group(*parts)
@@ -98,11 +108,12 @@ def _facts(case: Record) -> list[tuple[str, RenderableType]]:
     if not shown:
         return facts
     facts.append(("what", Text(printable(what(shown["finding"], shown.get("tensor"))))))
-    facts += [("who", Text(printable(note))) for note in shown["notes"][:1]]
+    if shown["who"]:
+        facts.append(("who", Text(printable(shown["who"]))))
     source = shown["finding"]["source"]
     if source:
         facts.append(("where", _where(source, shown["excerpt"])))
-    facts += [("effect", Text(printable(note))) for note in shown["notes"][1:]]
+    facts += [("effect", Text(printable(note))) for note in shown["notes"]]
     return facts
 
 
@@ -249,7 +260,7 @@ def _faces(case: Record) -> list[tuple[str, str]]:
                 (f for f in worst[-1]["findings"] if not str(f["kind"]).endswith("read")),
                 worst[-1]["findings"][0],
             )
-            parts += [what(finding, None), *worst[-1]["notes"][1:]]
+            parts += [what(finding, None), *worst[-1]["notes"]]
         clean = dict.fromkeys(t["variant"] for t in ran if t["status"] == "clean")
         if clean:
             parts.append(f"clean: {', '.join(clean)}")

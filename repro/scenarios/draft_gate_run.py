@@ -179,13 +179,14 @@ def play(
         metrics["random_sampling"] = sampled
         findings += wrong
     shut = metrics["shut"]
-    notes = []
+    who = ""
     if shut["steps"]:
-        notes.append(
+        who = (
             f"gate shut in {shut['steps']} steps: longest request + {engine.k} > "
             f"{engine.length}; {shut['slots_a_step']:g} slots verified a step for "
             f"{shut['tokens_a_step']:g} tokens"
         )
+    notes = []
     for request in engine.requests:
         if request.accepted < request.drafted:
             notes.append(
@@ -204,6 +205,7 @@ def play(
         findings=tuple(findings),
         metrics=metrics,
         notes=tuple(notes),
+        who=who,
     )
 
 

@@ -45,6 +45,7 @@ class Engine:
         self.cap = int(point["device_gib"]) << 30
         self.log = AcceptanceLog()
         self.findings: list[Finding] = []
+        self.who = ""
         self.notes: list[str] = []
         self.missed = 0  # speculative steps that would have fitted and did not happen
         self.speculative_steps = {LONG: 0, OTHER: 0}
@@ -212,7 +213,7 @@ class Engine:
             at_limit=AT_LIMIT[str(self.settings["at_limit"])],
             requests=batch,
         )
-        self._note_overrun(live, step, positions)
+        self._name_overrun(live, step, positions)
         if self.placement == "garbage_size":
             self._grow_pool(live, slots)
         tokens = [r.drafts[step - 1] for r in live]
@@ -230,12 +231,12 @@ class Engine:
         for request, token in zip(live, predicted, strict=True):
             request.drafts.append(token)
 
-    def _note_overrun(self, live: list[Request], step: int, positions: Tensor) -> None:
-        if self.notes or self.settings["at_limit"] != "ignore":
+    def _name_overrun(self, live: list[Request], step: int, positions: Tensor) -> None:
+        if self.who or self.settings["at_limit"] != "ignore":
             return
         for request, position in zip(live, self.ops.device.read(positions), strict=True):
             if position >= self.limit:
-                self.notes.append(
+                self.who = (
                     f"request {request.number}, draft {step} of {self.k}, position {position}; "
                     f"admitted at length {request.length} because "
                     f"{request.length} + 1 ≤ {self.limit}"
@@ -305,4 +306,5 @@ def play(
         findings=(*engine.findings, *log.losses()),
         metrics=metrics,
         notes=tuple(engine.notes),
+        who=engine.who,
     )

@@ -178,7 +178,7 @@ def test_a_stored_run_is_shown_again_and_pruned(
 def test_quiet_is_a_line_a_case(specrepro: Callable[..., Any]) -> None:
     done = specrepro("run", "draft-length-gate", *CPU, "-q")
     assert re.fullmatch(
-        r"draft-length-gate   REPRODUCED · upstream cause confirmed   \d+\.\d\xa0s\n", done.stdout
+        r"draft-length-gate   REPRODUCED · upstream cause confirmed   \d+\.\d s\n", done.stdout
     )
     assert done.stderr == ""
 

@@ -27,6 +27,7 @@ CLEAN = {
     "service": None,
     "metrics": {},
     "notes": [],
+    "who": "",
     "seconds": 0.1,
 }
 

@@ -20,7 +20,7 @@ SMALL = {"max_model_len": 16, "block_size": 4}
 def test_the_smallest_numbers_of_the_report_write_slot_16_of_16(play: Any) -> None:
     played = play("mtp_tail", FAULTY, **SMALL, num_speculative_tokens=3, seq_len=14)
     assert played.elements(WRITE, "kv_write", "key_cache") == set(range(16 * 16, 17 * 16))
-    assert "draft 3 of 3, position 16" in played.outcome.notes[0]
+    assert "draft 3 of 3, position 16" in played.outcome.who
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
