@@ -73,7 +73,7 @@ KNOWS: dict[str, set[str]] = {
     # of the child the parent knows the completion mark only
     "process": {"lanes", "records"},
     "watch": set(),
-    "plan": {"case", "declarations", "records", "errors"},
+    "plan": {"case", "declarations", "records", "errors", "escape"},
     "judge": {"plan", "catalog", "records"},
     "store": {"errors", "escape"},
     "run": {
