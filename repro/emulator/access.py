@@ -37,7 +37,13 @@ IGNORED = frozenset(
     ]
 )
 HINTS = ("L1::", "L2::")
-SPACES = {"global": GENERIC, "shared": SHARED, "shared::cta": SHARED, "local": LOCAL}
+SPACES = {
+    "global": GENERIC,
+    "shared": SHARED,
+    "shared::cta": SHARED,
+    "local": LOCAL,
+    "const": GENERIC,
+}
 VECTORS = {"v2": 2, "v4": 4}
 MAX_WIDTH = 16  # bytes of one access
 
@@ -83,7 +89,7 @@ class Access:
         base = address.base
         if isinstance(base, Symbol):
             variable = builder.kernel.variables.get(base.name)
-            if variable is None or variable.space != form.space:
+            if variable is None or SPACES.get(variable.space) != form.space:
                 builder.unsupported(f"{base.name} lies in another space")
         eight = isinstance(base, Register) and DTYPES[base.type].itemsize == 8
         if form.space == GENERIC and not (eight or not isinstance(base, Register)):

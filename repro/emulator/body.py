@@ -24,7 +24,7 @@ from .ptx import (
     Variable,
     Vector,
 )
-from .reader import Reader
+from .reader import FLOAT, Reader
 from .source_lines import Location
 
 SPECIAL = re.compile(
@@ -34,7 +34,6 @@ SPECIAL = re.compile(
     re.ASCII,
 )
 _RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,8})$", re.ASCII)
-_FLOAT = re.compile(r"0([fF])([0-9a-fA-F]{8})$|0([dD])([0-9a-fA-F]{16})$", re.ASCII)
 _DECIMAL = re.compile(r"\d{1,40}\.\d{0,40}(?:[eE]\d{1,4})?$", re.ASCII)
 MAX_DEPTH = 64  # of nested scopes
 
@@ -272,7 +271,7 @@ class Body:
         reader = self.reader
         negative = reader.take("-")
         word = reader.token.text
-        match = _FLOAT.match(word)
+        match = FLOAT.match(word)
         if match is not None:
             reader.at += 1
             bits = 32 if match[1] else 64

@@ -24,6 +24,7 @@ from .ptx import (
     Symbol,
 )
 from .rounding import canonical
+from .storage import LOCAL_TAG, VARIABLE_TAG, window_start
 
 SPECIAL_DTYPES: dict[str, DType] = {
     f"%{name}{axis}": SIGNED[4]
@@ -55,6 +56,7 @@ class Builder:
         self.homes = homes(kernel)
         self.spans = spans(kernel)
         self.exposed = exposed(kernel, self.spans)
+        self.variables: dict[str, int] = {}
         self.computed = computed_floats(kernel)
         self.specials: dict[str, int] = {}
         self.params: dict[tuple[int, DType], int] = {}
@@ -202,7 +204,12 @@ class Builder:
             return self.kernel.shared_offsets[name]
         if variable.space == "local":
             return self.local_offsets[name]
-        return self.unsupported(f"{name} lies in .{variable.space} memory of the module")
+        if variable.initial is None:
+            self.unsupported(f"{name} lies in .{variable.space} memory, with no known content")
+        tag = VARIABLE_TAG + len(self.variables)
+        if tag == LOCAL_TAG:
+            self.unsupported("too many variables")
+        return window_start(self.variables.setdefault(name, tag))
 
     # --- writing -------------------------------------------------------------------------------
     def both(self, op: Op) -> None:

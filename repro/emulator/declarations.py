@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .ptx import Parameter, Variable
-from .reader import Reader
+from .reader import FLOAT, Reader
 
 SIZES = {
     "pred": 1,
@@ -18,6 +18,7 @@ SIZES = {
     "f64": 8,
 }
 MAX_BYTES = 1 << 30  # of one variable
+MAX_INITIAL = 1 << 24  # of one with initial values
 
 
 def variables(reader: Reader, space: str, *, extern: bool) -> Iterator[Variable]:
@@ -46,22 +47,41 @@ def variables(reader: Reader, space: str, *, extern: bool) -> Iterator[Variable]
             reader.expect("]")
         if not 0 <= size <= MAX_BYTES or align < 0 or align > MAX_BYTES:
             reader.fail(f"{name} has {size} bytes")
-        if reader.take("="):
-            _skip_value(reader)
-        yield Variable(name, space, size, align or SIZES[kind], dynamic)
+        initial = _initial(reader, kind, size) if reader.take("=") else None
+        yield Variable(name, space, size, align or SIZES[kind], dynamic, initial)
         if not reader.take(","):
             break
     reader.expect(";")
 
 
-def _skip_value(reader: Reader) -> None:
-    if not reader.take("{"):
-        reader.next()
-        return
-    depth = 1
-    while depth:
-        word = reader.next()
-        depth += (word == "{") - (word == "}")
+def _initial(reader: Reader, kind: str, size: int) -> bytes | None:
+    """What follows the `=`; None where it is more than a list of numbers."""
+    width, depth, plain = SIZES[kind], 0, size <= MAX_INITIAL
+    found = bytearray()
+    while (word := reader.token.text) != ";":
+        if word in ("{", "}"):
+            depth += 1 if word == "{" else -1
+            plain = plain and depth < 2
+            reader.next()
+            if depth < 1:
+                break
+        elif word == ",":
+            if depth == 0:
+                break
+            reader.next()
+        elif (match := FLOAT.match(word)) is not None:
+            digits = match[2] or match[4]
+            plain = plain and len(digits) == 2 * width
+            found += int(digits, 16).to_bytes(8, "little")[:width]
+            reader.next()
+        elif word == "-" or word[:1].isdigit():
+            found += (reader.integer() & ((1 << 8 * width) - 1)).to_bytes(width, "little")
+        else:
+            plain = False
+            reader.next()
+    if len(found) > size:
+        reader.fail(f"{len(found)} bytes for a variable of {size}")
+    return bytes(found).ljust(size, b"\0") if plain else None
 
 
 def parameters(reader: Reader) -> Iterator[Parameter]:

@@ -25,6 +25,7 @@ from .storage import (
     Storage,
     buffer_storage,
     row_storage,
+    variable_storage,
 )
 
 __all__ = ["Buffer", "LaunchReport", "WrongAccess", "launch"]
@@ -32,7 +33,7 @@ __all__ = ["Buffer", "LaunchReport", "WrongAccess", "launch"]
 MAX_INSTRUCTIONS = 20_000_000
 MAX_THREADS = 1024  # of a block
 MAX_GRID = (2**31 - 1, 65535, 65535)
-LANES = 1 << 17  # threads at once, at most; fewer where they need more than
+LANES = 1 << 14  # threads at once, so that registers stay in cache; a block is never cut
 BATCH_BYTES = 256 << 20  # of registers, shared and local memory
 
 _PROGRAMS: WeakKeyDictionary[Kernel, Program] = WeakKeyDictionary()
@@ -79,6 +80,7 @@ def launch(
     if requests is not None and requests.shape != (grid[0],):
         raise LaunchRefusedError(f"{grid[0]} block columns, requests for {requests.shape}")
     buffers, values = _arguments(kernel, args)
+    variables = [variable_storage(*each) for each in program.variables]
     recorder = Recorder(requests, stop_at_first=stop_at_first)
     instructions = 0
     try:
@@ -87,7 +89,7 @@ def launch(
                 program,
                 kernel,
                 (first, count, block, grid),
-                (buffers, values),
+                (buffers + variables, values),
                 recorder,
                 shared_bytes,
                 max_instructions - instructions,

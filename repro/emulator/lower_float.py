@@ -23,6 +23,8 @@ from .rounding import add_odd, flush, fma32, fma64, fma_odd, narrow, saturate
 Handler = Callable[[Builder, Instruction], None]
 Function = Callable[..., Any]
 ROUNDINGS = frozenset({"rn", "rz", "rm", "rp"})
+_WIDE = frozenset({"f32", "f64"})
+_UPPER = np.uint64(0xFFFFFFFF00000000)
 MINIMUM_NORMAL = {"f16": F16, "f16x2": F16, "f32": F32}
 
 
@@ -152,6 +154,34 @@ def _reciprocal(x: Array) -> Array:
     return result
 
 
+def _gross(function: Function) -> Function:
+    """.approx.ftz.f64: only the upper 32 bits of the operand count and of the result are given."""
+
+    def wrapped(x: Array) -> Array:
+        return _upper(flush(function(_upper(flush(x)))))
+
+    return wrapped
+
+
+def _upper(x: Array) -> Array:
+    return (np.ascontiguousarray(x).view(np.uint64) & _UPPER).view(np.float64)
+
+
+def approximate_inverse(function: Function, *words: str) -> Handler:
+    """The handler of rcp and rsqrt: f32 as other functions, f64 exact or gross."""
+    plain = one(function, *words, kinds=_WIDE)
+    rough = _gross(function)
+
+    def handler(builder: Builder, instruction: Instruction) -> None:
+        if instruction.modifiers == ("approx", "ftz", "f64") and len(instruction.operands) == 2:
+            result, operand = instruction.operands
+            builder.assign(result, F64, apply1(rough, builder.read(operand, F64)))
+        else:
+            plain(builder, instruction)
+
+    return handler
+
+
 def _reciprocal_root(x: Array) -> Array:
     return (1.0 / np.sqrt(x.astype(F64))).astype(x.dtype)
 
@@ -198,7 +228,6 @@ def copy_sign(builder: Builder, instruction: Instruction) -> None:
     _emit(builder, instruction, lambda a, b: np.copysign(b, a), 2)
 
 
-_WIDE = frozenset({"f32", "f64"})
 _ALL = FLOATS
 
 HANDLERS: dict[str, Handler] = {
@@ -212,9 +241,9 @@ HANDLERS: dict[str, Handler] = {
     "max": extreme(larger),
     "neg": one(np.negative, kinds=_ALL),
     "abs": one(np.abs, kinds=_ALL),
-    "rcp": one(_reciprocal, "rn", "approx", kinds=_WIDE),
+    "rcp": approximate_inverse(_reciprocal, "rn", "approx"),
     "sqrt": one(np.sqrt, "rn", "approx", kinds=_WIDE),
-    "rsqrt": one(_reciprocal_root, "approx", kinds=_WIDE),
+    "rsqrt": approximate_inverse(_reciprocal_root, "approx"),
     "ex2": one(np.exp2, "approx", kinds=frozenset({"f32", "f16", "f16x2"})),
     "lg2": one(np.log2, "approx"),
     "sin": one(np.sin, "approx"),

@@ -12,7 +12,7 @@ from .closures import apply1, apply2, apply3
 from .dataflow import CARRY
 from .dtypes import BOOL, DTYPES, SIGNED, Array, DType, unsigned
 from .integers import divide, multiply_high, remainder
-from .ptx import Instruction
+from .ptx import Instruction, Operand
 
 KINDS = frozenset({"s16", "u16", "s32", "u32", "s64", "u64"})
 
@@ -33,7 +33,10 @@ def add_sub(builder: Builder, instruction: Instruction) -> None:
     result, a, b = instruction.operands
     function: Callable[..., Any] = np.add if name.startswith("add") else np.subtract
     if takes or gives:
-        _with_carry(builder, instruction, dtype, function, takes=takes, gives=gives)
+        if "sat" in instruction.modifiers:
+            builder.unsupported()
+        slots = _both(builder, instruction, unsigned(dtype))
+        _with_carry(builder, result, dtype, slots, function, takes=takes, gives=gives)
     elif "sat" in instruction.modifiers:
         if dtype != SIGNED[4]:
             builder.unsupported()
@@ -60,18 +63,19 @@ def _saturating(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _with_carry(
     builder: Builder,
-    instruction: Instruction,
+    result: Operand,
     dtype: DType,
+    slots: tuple[int, int],
     function: Callable[..., Any],
     *,
     takes: bool,
     gives: bool,
 ) -> None:
-    if builder.predicate is not None or "sat" in instruction.modifiers:
-        builder.unsupported()
+    """result = function(slots, carry), the slots being unsigned."""
+    if builder.predicate is not None:
+        builder.unsupported("predicated")
     dtype = unsigned(dtype)
-    result = instruction.operands[0]
-    a, b = _both(builder, instruction, dtype)
+    a, b = slots
     carry = builder.read(CARRY, BOOL) if takes else builder.constant(0, BOOL)
     adds = function is np.add
 
@@ -97,10 +101,14 @@ def _with_carry(
 def multiply(builder: Builder, instruction: Instruction) -> None:
     """mul.lo, mul.hi, mul.wide, mul24.lo, and mad with the same."""
     adds = instruction.opcode.startswith("mad")
-    dtype = _type(builder, instruction, 4 if adds else 3, "lo", "hi", "wide")
-    if len(instruction.modifiers) != 2:
-        builder.unsupported()
+    takes, gives = instruction.opcode == "madc", "cc" in instruction.modifiers
+    dtype = _type(builder, instruction, 4 if adds else 3, "lo", "hi", "wide", "cc")
     part = instruction.modifiers[0]
+    if len(instruction.modifiers) != 2 + gives or part == "cc":
+        builder.unsupported()
+    if takes or gives:
+        _multiply_with_carry(builder, instruction, dtype, part, takes=takes, gives=gives)
+        return
     result, a, b = instruction.operands[:3]
     if part == "lo":
         dtype = builder.integer(result, dtype)
@@ -119,6 +127,21 @@ def multiply(builder: Builder, instruction: Instruction) -> None:
         return
     z = builder.read(instruction.operands[3], out)
     builder.assign(result, out, apply3(lambda p, q, r: function(p, q) + r, x, y, z))
+
+
+def _multiply_with_carry(
+    builder: Builder, instruction: Instruction, dtype: DType, part: str, *, takes: bool, gives: bool
+) -> None:
+    """mad.cc and madc: half of a product, plus c, plus the carry."""
+    if part not in ("lo", "hi") or len(instruction.operands) != 4:
+        builder.unsupported()
+    result, a, b, c = instruction.operands
+    function = np.multiply if part == "lo" else multiply_high
+    x, y = builder.read(a, dtype), builder.read(b, dtype)
+    bits = unsigned(dtype)
+    product = builder.compute(apply2(lambda p, q: function(p, q).view(bits), x, y))
+    slots = product, builder.read(c, bits)
+    _with_carry(builder, result, dtype, slots, np.add, takes=takes, gives=gives)
 
 
 def _wide(out: DType) -> Callable[..., Any]:
@@ -170,6 +193,7 @@ HANDLERS = {
     "subc": add_sub,
     "mul": multiply,
     "mad": multiply,
+    "madc": multiply,
     "div": two(divide),
     "rem": two(remainder),
     "min": two(np.minimum),

@@ -16,7 +16,7 @@ from .ptx import Immediate, Instruction, Kernel, Register, Symbol
 def lower(kernel: Kernel) -> Program:
     """A kernel as a program; UnsupportedError names what it does not execute."""
     if not kernel.body:
-        return Program((), (None, None, None), {}, (), kernel.shared_bytes, 0)
+        return Program((), (None, None, None), {}, (), kernel.shared_bytes, 0, ())
     builder = Builder(kernel)
     numbers = {span.first: number for number, span in enumerate(builder.spans)}
     blocks = []
@@ -54,6 +54,7 @@ def lower(kernel: Kernel) -> Program:
         tuple((index, dtype, slot) for (index, dtype), slot in builder.params.items()),
         builder.shared_static,
         builder.local_bytes,
+        tuple((kernel.variables[name], tag) for name, tag in builder.variables.items()),
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
+from ..errors import UnsupportedError
 from ..ops import EVERYBODY
 from ..records import Kind
 from .dtypes import Array, DType
@@ -71,6 +72,8 @@ class Memory:
             storage = self.spaces[site.space]
             base = storage.base
         if storage is not None:
+            if storage.frozen and site.writes:
+                _refuse(storage, site)
             start, limit, shift, records = storage.window(site.key)
             offsets = addresses - (start - base)
             if (
@@ -128,6 +131,8 @@ class Memory:
         if storage is None:
             self._wrong(_outside(site, None), site, None, addresses, lanes)
             return []
+        if storage.frozen and site.writes:
+            _refuse(storage, site)
         offsets = addresses - storage.base
         misaligned = (addresses & (site.width - 1)) != 0
         if misaligned.any():
@@ -192,6 +197,14 @@ class Memory:
         self, kind: Kind, site: Site, storage: Storage | None, offsets: Array, lanes: Array
     ) -> None:
         self.recorder.add(kind, site.place, storage, offsets, lanes, site.width, self.geometry)
+
+
+def _refuse(storage: Storage, site: Site) -> NoReturn:
+    """A kernel writes to a variable of its module, which would have to outlive the launch."""
+    raise UnsupportedError(
+        f"a write to {storage.name}, a variable of the module",
+        where=f"{site.place.file}:{site.place.line}",
+    )
 
 
 def _outside(site: Site, storage: Storage | None) -> Kind:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .dtypes import DType
-from .ptx import Instruction
+from .ptx import Instruction, Variable
 
 File = list[Any]  # the register file
 Op = Callable[[File], None]
@@ -59,8 +59,7 @@ class Program:
     """A lowered kernel. template: the register file before the batch's own values are put in.
 
     specials: slot of each special register used. params: (parameter, dtype, slot).
-    shared_static, local_bytes: bytes a block, a thread. dynamic_offset: where dynamic shared
-    memory begins.
+    shared_static, local_bytes: bytes a block, a thread. variables: of the module, with their tags.
     """
 
     blocks: tuple[Block, ...]
@@ -69,3 +68,4 @@ class Program:
     params: tuple[tuple[int, DType, int], ...]
     shared_static: int
     local_bytes: int
+    variables: tuple[tuple[Variable, int], ...]

@@ -123,9 +123,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable in memory. `space`: shared, local, global or const. size: bytes.
+    """A variable in memory. `space`: shared, local, global, const or param. size: bytes.
 
-    dynamic: an `.extern .shared` array, as long as the launch says.
+    dynamic: an `.extern .shared` array, as long as the launch says. initial: its bytes where they
+    are plain numbers; None: not given, or addresses.
     """
 
     name: str
@@ -133,6 +134,7 @@ class Variable:
     size: int
     align: int
     dynamic: bool = False
+    initial: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -10,6 +10,7 @@ from .lexer import Token, tokens
 from .source_lines import Location, SourceLines
 
 _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?$", re.ASCII)
+FLOAT = re.compile(r"0([fF])([0-9a-fA-F]{8})$|0([dD])([0-9a-fA-F]{16})$", re.ASCII)
 MAX_DIGITS = 40  # of an integer literal; 64 bits need 20
 
 

@@ -9,11 +9,13 @@ import numpy as np
 
 from ..ops import Owners
 from .dtypes import Array, DType
+from .ptx import Variable
 
 TAG_BITS = 48  # an address is tag << TAG_BITS | where in the storage
 MIDDLE = 1 << 46  # where a buffer begins: far from the next tag, however far an overrun goes
 LOCAL_TAG, SHARED_TAG = 0x7FFE, 0x7FFF
-MAX_BUFFERS = LOCAL_TAG - 1
+VARIABLE_TAG = 0x7000  # of the first variable of the module
+MAX_BUFFERS = VARIABLE_TAG - 1
 ADDRESS_BITS = 0xFF  # low bits of a buffer's address are those it has in this process
 
 
@@ -36,7 +38,8 @@ class Storage:
 
     data: uint8, live. base: address of the first byte. size: bytes that may be touched, in each row
     for shared and local memory. starts: for each lane the first byte of its row; None: one row.
-    itemsize: bytes of an element, 1 for shared and local memory.
+    itemsize: bytes of an element, 1 for all but buffers. frozen: a variable of the module, which no
+    launch may change.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Storage:
     behind: Array | None = None
     origin: Array | None = None
     starts: Array | None = None
+    frozen: bool = False
     windows: dict[tuple[DType, int], Window] = field(default_factory=dict)
 
     @property
@@ -98,8 +102,14 @@ def row_storage(name: str, tag: int, size: int, rows: int, row: Array) -> Storag
     return Storage(name, memory, window_start(tag), size, 1, starts=starts)
 
 
+def variable_storage(variable: Variable, tag: int) -> Storage:
+    """The storage of a variable whose content is known."""
+    data = np.frombuffer(variable.initial or b"", np.uint8)
+    return Storage(variable.name, data, window_start(tag), variable.size, 1, frozen=True)
+
+
 def window_start(tag: int) -> int:
-    """The generic address of byte 0 of shared or local memory."""
+    """The generic address of byte 0 of what is no buffer."""
     return (tag << TAG_BITS) + MIDDLE
 
 

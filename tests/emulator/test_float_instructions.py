@@ -249,6 +249,16 @@ def test_f64_division_is_that_of_the_host(one: One) -> None:
     ]
 
 
+def test_gross_f64_approximations_count_the_upper_half_of_the_bits(one: One) -> None:
+    """The seeds of Newton iterations: PTX ISA, rcp.approx.ftz.f64."""
+    a = np.array([3.0, np.nextafter(3.0, 4.0), -0.1, 1e-310, math.inf])
+    got = one("rcp.approx.ftz.f64 %d, %a;", [a], np.float64)
+    assert got[0] == got[1]
+    assert got[3:].tolist() == [math.inf, 0.0]
+    assert not (got.view(np.uint64) & np.uint64(0xFFFFFFFF)).any()
+    np.testing.assert_allclose(got[:3], 1 / a[:3], rtol=2.0**-19)
+
+
 @quick
 @given(a=floats(32), modes=st.sampled_from(["rn", "rz", "rm", "rp"]))
 def test_f32_narrows_to_f16_with_one_rounding(

@@ -127,6 +127,22 @@ def test_carry_chains_add_and_subtract_numbers_twice_as_wide(
         ]
 
 
+@quick
+@given(data=st.data())
+def test_products_of_numbers_twice_as_wide_by_carry_chains(one: One, data: st.DataObject) -> None:
+    """(a + 2**32 b) c + e as compilers write it: the words of the sum, from the lowest."""
+    a, b, c, e = (data.draw(bits_of(32)) for _ in range(4))
+    sources = [array(values, 32) for values in (a, b, c, e)]
+    code = "mad.lo.cc.u32 %r0, %a, %c, %e; madc.hi.u32 %r1, %a, %c, 0;"
+    code += "mad.lo.cc.u32 %r1, %b, %c, %r1; madc.hi.cc.u32 %r2, %b, %c, 0;"
+    for place in range(3):
+        got = one(f"{code} mov.b32 %d, %r{place};", sources, "u4", declarations=".reg .b32 %r<3>;")
+        assert got.tolist() == [
+            ((x | y << 32) * z + w) >> 32 * place & 0xFFFFFFFF
+            for x, y, z, w in zip(a, b, c, e, strict=True)
+        ]
+
+
 @pytest.mark.parametrize("kind", ["b16", "b32", "b64"])
 @quick
 @given(data=st.data())

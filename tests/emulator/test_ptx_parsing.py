@@ -152,7 +152,7 @@ def test_sections_of_debug_data_are_skipped() -> None:
         (".branchtargets here, there;", ".branchtargets is not supported"),
         ("brx.idx %v1, table;", "brx.idx is not supported"),
         ("mov.u64 %at, nowhere;", "nowhere is not defined"),
-        ("mov.u64 %at, constant;", "constant lies in .const memory of the module"),
+        ("mov.u64 %at, constant;", "constant lies in .const memory, with no known"),
         ("ld.param.u32 %v1, [p7];", "p7 is no parameter"),
         ("ld.param.u32 %v1, [p0];", "p0 has type .u64"),
     ],
@@ -162,7 +162,7 @@ def test_what_is_not_executed_is_refused_before_anything_runs(
 ) -> None:
     text = (
         HEADER
-        + f""".const .align 4 .b8 constant[8] = {{1, 2, 3, 4}};
+        + f""".const .align 4 .b8 constant[8] = {{generic(nowhere)}};
 .entry k(.param .u64 p0) {{ {DECLARE}
 {instruction}
 ret; }}"""

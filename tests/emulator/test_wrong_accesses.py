@@ -10,7 +10,7 @@ import pytest
 
 from specrepro.repro.emulator import launch as launching
 from specrepro.repro.emulator.launch import Buffer, LaunchReport
-from specrepro.repro.emulator.ptx import Kernel
+from specrepro.repro.emulator.ptx import Kernel, parse
 from specrepro.repro.emulator.report import WrongAccess
 from specrepro.repro.errors import UnsupportedError
 from specrepro.repro.ops import EVERYBODY, NOBODY, Owners
@@ -280,8 +280,6 @@ def test_dynamic_shared_memory_follows_the_static_and_has_the_size_of_the_launch
     header = ".extern .shared .align 8 .b8 rest[];\n.visible"
     text_kernel = build(body, 1, DECLARE)
     assert text_kernel.variables.keys() == {"first"}
-    from specrepro.repro.emulator.ptx import parse
-
     source = f""".version 8.8
 .target sm_80
 .address_size 64
@@ -325,6 +323,41 @@ def test_local_memory_is_private_and_ends_at_its_size(build: Build, run: Run) ->
     assert out.tolist() == [0, 1, 2, 3]
     assert (access.kind, access.buffer, access.line) == (Kind.OUT_OF_BOUNDS_WRITE, None, 9)
     assert access.elements.tolist() == [8, 9, 10, 11]
+
+
+TABLE = """.version 8.8
+.target sm_80
+.address_size 64
+.global .align 4 .b32 table[3] = {7, -8, 0x9};
+.const .align 4 .f32 half = 0f3F000000;
+.entry k(.param .u64 p0)
+{
+.reg .b64 %p, %at, %x; .reg .b32 %i, %v, %w;
+ld.param.u64 %p, [p0]; mov.u32 %i, %tid.x;
+mov.u64 %x, table; cvta.global.u64 %x, %x; mad.wide.s32 %at, %i, 4, %x;
+ld.const.b32 %w, [half];
+ld.global.nc.b32 %v, [%at];
+@@
+xor.b32 %v, %v, %w;
+mad.wide.s32 %at, %i, 4, %p; st.global.b32 [%at], %v;
+ret;
+}"""
+
+
+def test_tables_of_the_module_are_read_and_end_at_their_size(run: Run) -> None:
+    built = parse(TABLE.replace("@@", "")).kernels["k"]
+    out = np.zeros(4, np.int32)
+    access = only(run(built, 1, 4, [Buffer("out", out)]))
+    assert [value ^ 0x3F000000 for value in out.tolist()] == [7, -8, 9, 0]
+    assert (access.kind, access.buffer) == (Kind.OUT_OF_BOUNDS_READ, None)
+    assert access.elements.tolist() == [12, 13, 14, 15]
+    assert access.lands_in == "outside table of 12 bytes"
+
+
+def test_a_write_to_a_variable_of_the_module_is_refused(run: Run) -> None:
+    built = parse(TABLE.replace("@@", "st.global.b32 [%x], %v;")).kernels["k"]
+    with pytest.raises(UnsupportedError, match="a write to table, a variable of the module"):
+        run(built, 1, 3, [Buffer("out", np.zeros(3, np.int32))])
 
 
 def test_atomics_outside_do_nothing_and_find_zero(build: Build, run: Run) -> None:
