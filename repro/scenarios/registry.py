@@ -16,6 +16,8 @@ from .declare import Declaration, nearest
 SCENARIOS: Mapping[str, str] = {
     "mtp_tail": ".mtp_tail",
     "draft_gate": ".draft_gate",
+    "plan_race": ".plan_race",
+    "stale_metadata": ".stale_metadata",
 }
 
 
