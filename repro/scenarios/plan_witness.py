@@ -37,8 +37,8 @@ class Sighting:
         return {*self.engine, *self.library} == {self.number}
 
     @property
-    def merged(self) -> int:
-        """Rows that the plan in the work space would merge."""
+    def found_chunks(self) -> int:
+        """Chunks of the plan found in the work space."""
         return max(self.plans[number].chunks for number in self.library)
 
 
