@@ -103,8 +103,8 @@ class HostMemory:
         held = {}
         for name, size in self.sizes.items():
             values = self.reused.get(name) or [0] * size
-            for at, field in contents(plan, name):
-                values[at : at + len(field)] = field
+            for at, part in contents(plan, name):
+                values[at : at + len(part)] = part
             held[name] = list(values)
         return held
 

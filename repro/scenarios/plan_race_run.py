@@ -29,15 +29,11 @@ IGNORE_LIMIT = 0  # draft_step, as kernels/draft_step defines it: every position
 class PlanBuffers:
     """The host's plan buffers and the device tensors they are copied to."""
 
-    def __init__(
-        self, ops: Ops, sizes: Mapping[str, int], settings: Mapping[str, Scalar]
-    ) -> None:
+    def __init__(self, ops: Ops, sizes: Mapping[str, int], settings: Mapping[str, Scalar]) -> None:
         self.reused = reused_buffers(settings)
         self.way = str(settings["host"])
         self.host = {name: np.zeros(size, np.int32) for name, size in sizes.items()}
-        self.device = {
-            name: ops.device.tensor(name, array) for name, array in self.host.items()
-        }
+        self.device = {name: ops.device.tensor(name, array) for name, array in self.host.items()}
         self._copied: dict[str, Event] = {}
 
     def send(self, timeline: Timeline, plan: SplitPlan, names: Sequence[str]) -> None:
@@ -81,9 +77,7 @@ class Engine:
             for number, length in enumerate(prompts(point))
         ]
         self.batch = [r.number for r in self.requests]
-        self.healthy = [
-            model.continuation(r.tokens, r.end + self.k, 0) for r in self.requests
-        ]
+        self.healthy = [model.continuation(r.tokens, r.end + self.k, 0) for r in self.requests]
         size, columns = paging(point, settings)
         self.pages = Pages(ops, block_size=size, columns=columns, owners=owners)
         for number in self.batch:
@@ -106,9 +100,7 @@ class Engine:
     def _target_step(self, running: list[Request]) -> None:
         self.ops.step = None
         spans = [
-            Span(
-                r.number, r.target_done, r.tokens[r.target_done :] + r.drafts, len(r.drafts) + 1
-            )
+            Span(r.number, r.target_done, r.tokens[r.target_done :] + r.drafts, len(r.drafts) + 1)
             for r in running
         ]
         batch = [r.number for r in running]

@@ -46,9 +46,7 @@ class Caches:
         if owner is None:
             return None
         position = (block - 1) % self.columns * self.block_size + offset
-        return (
-            (position, self.tokens[owner][position]) if position < self.filled[owner] else None
-        )
+        return (position, self.tokens[owner][position]) if position < self.filled[owner] else None
 
 
 @dataclass(slots=True)
@@ -67,9 +65,7 @@ def launch_reads(
     lengths: positions each request has in this pass, its query being the last of them.
     """
     reads = Reads()
-    chunks = [
-        _chunk(plan, row, held, caches, lengths, reads.wrong) for row in range(plan.chunks)
-    ]
+    chunks = [_chunk(plan, row, held, caches, lengths, reads.wrong) for row in range(plan.chunks)]
     for request, length in enumerate(lengths):
         first, last = (held["split"][plan.indptr_at + request + i] for i in (0, 1))
         parts = []
