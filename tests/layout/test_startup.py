@@ -44,9 +44,9 @@ def test_listing_cases_loads_no_numpy(tmp_path: Path) -> None:
     assert modules & {"numpy", "torch", "triton"} == set()
 
 
-def test_the_process_that_runs_a_case_loads_no_numpy(tmp_path: Path) -> None:
-    runs = str(tmp_path / "runs")
-    arguments = ("run", "draft-length-gate", "--lane", "reference", "--json", "--runs", runs)
+def test_the_process_that_runs_cases_loads_no_numpy(root: Path, tmp_path: Path) -> None:
+    cases, runs = str(root / "cases"), str(tmp_path / "runs")
+    arguments = ("run", cases, "--lane", "reference", "--json", "--runs", runs)
     status, modules = loaded(tmp_path, *arguments)
     # one lane that executes no kernel cannot reproduce anything
     assert status == 125
