@@ -64,12 +64,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps of a case, the lanes they run in, and what of the case was not asked for."""
+    """The steps of a case, the lanes they run in, and what of the case was not asked for.
+
+    swept: the steps go over the case's sweep, not only over its own point and its faces.
+    """
 
     case: str
     steps: tuple[Step, ...]
     lanes: tuple[str, ...]
     left_out: tuple[str, ...]
+    swept: bool = False
 
     def trials(self, lane: str) -> list[Trial]:
         return [
@@ -121,7 +125,7 @@ def plan(
             steps.append(Step(variant, point, given, wanted))
     left_out = [f"variant {name}" for name in case.variants if name not in chosen]
     left_out += [f"lane {name}" for name in case.lanes if name not in chosen_lanes]
-    return Plan(case.id, tuple(steps), chosen_lanes, tuple(left_out))
+    return Plan(case.id, tuple(steps), chosen_lanes, tuple(left_out), sweep)
 
 
 def _faces(case: Case, named: Point) -> list[Point]:

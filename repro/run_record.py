@@ -117,7 +117,9 @@ def _trial(step: Step, lane: str, result: TrialResult, agrees: bool) -> dict[str
 
 def _sweep(case: Case, plan: Plan) -> dict[str, list[Any]]:
     """Parameter -> values, of the sweep as it was run; {} without one."""
-    swept = {}
+    swept: dict[str, list[Any]] = {}
+    if not plan.swept:  # a face may differ in a parameter of the sweep
+        return swept
     for name, spec in case.sweep.items():
         run = {step.point[name] for step in plan.steps}
         if len(run) > 1:
