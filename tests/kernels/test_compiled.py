@@ -17,14 +17,23 @@ from specrepro.repro import ops
 from specrepro.repro.compiled import Manifest, check_arguments, load, sha256_of_source
 from specrepro.repro.errors import KernelError, LaunchRefusedError
 from specrepro.repro.ops import Ops, Tensor
+from specrepro.repro.ops.launcher import Launcher
 
 ROOT = Path(specrepro.__file__).parent
 OPS = sorted(path.parent.name for path in (ROOT / "kernels").glob("*/kernel.*"))
 
 
 def test_every_op_has_a_kernel() -> None:
-    methods = [name for name in vars(Ops) if not name.startswith("_")]
+    methods = {
+        name
+        for family in Ops.__mro__
+        if issubclass(family, Launcher) and family is not Launcher
+        for name in vars(family)
+        if not name.startswith("_")
+    }
     assert sorted(methods) == OPS
+    references = [path.parent.name for path in (ROOT / "kernels").glob("*/reference.py")]
+    assert sorted(references) == OPS
 
 
 @pytest.mark.parametrize("op", OPS)
@@ -164,11 +173,20 @@ def test_every_rule_of_every_parameter_is_kept(op: str) -> None:
             assert int(refused.value.exit_status) == 125
 
 
-def test_head_past_the_compiled_tile_is_refused() -> None:
-    limit = load("paged_attention").manifest.limits["head_dim"]
-    check_arguments(*arguments("paged_attention", head_dim=limit))
-    with pytest.raises(LaunchRefusedError, match=f"head_dim = {limit + 1}.*at most {limit}"):
-        check_arguments(*arguments("paged_attention", head_dim=limit + 1))
+@pytest.mark.parametrize(
+    ("op", "name"),
+    [
+        ("paged_attention", "head_dim"),
+        ("conv_state", "width"),
+        ("gated_delta_rule", "key_dim"),
+        ("gated_delta_rule", "value_dim"),
+    ],
+)
+def test_extent_past_the_compiled_tile_is_refused(op: str, name: str) -> None:
+    limit = load(op).manifest.limits[name]
+    check_arguments(*arguments(op, **{name: limit}))
+    with pytest.raises(LaunchRefusedError, match=f"{name} = {limit + 1}.*at most {limit}"):
+        check_arguments(*arguments(op, **{name: limit + 1}))
 
 
 def test_misaligned_tensor_names_its_address_and_the_rule() -> None:
@@ -185,8 +203,16 @@ def test_missing_and_unknown_arguments_are_refused() -> None:
         check_arguments(manifest, {**given, "head": 1})
 
 
-def test_null_is_taken_where_the_draft_may_have_no_distribution() -> None:
-    check_arguments(*arguments("rejection_sample", draft_probs=None))
+@pytest.mark.parametrize(
+    ("op", "name"),
+    [
+        ("rejection_sample", "draft_probs"),
+        ("gumbel_sample", "column_scalar"),
+        ("gated_delta_rule", "accepted"),
+    ],
+)
+def test_null_is_taken_where_an_op_may_do_without(op: str, name: str) -> None:
+    check_arguments(*arguments(op, **{name: None}))
 
 
 def test_dtype_names_of_the_ops_cover_the_kernels() -> None:
