@@ -38,9 +38,9 @@ def loops(draw: st.DrawFn) -> dict[str, Any]:
     requests = draw(st.integers(0, 4))
     columns = draw(st.integers(2, 5))
     block_size = draw(st.sampled_from([2, 5, 16]))
-    steps = draw(st.integers(1, 4))
     top = columns * block_size
-    position = st.integers(0, top - steps - 1) if top > steps else st.just(0)
+    steps = draw(st.integers(1, min(4, top - 1)))
+    position = st.integers(0, top - steps - 1)
     blocks = st.lists(
         st.integers(0, 2**31 - 1), min_size=requests * columns, max_size=requests * columns
     )
