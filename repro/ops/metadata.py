@@ -86,7 +86,8 @@ class MetadataOps(Launcher):
         logits fp32[requests, vocab], positions int64[requests], sampled int32[requests], processed
         fp32[requests, columns, vocab] gets logits / temperature at a column: the value in
         column_scalar int32[1] when the kernel runs, or `column` where it is None (a value, frozen
-        in a captured launch). Rows: requests.
+        in a captured launch). Temperature 0 is greedy: logits as they are, no noise. Rows:
+        requests.
         """
         self._launch(
             "gumbel_sample",

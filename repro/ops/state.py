@@ -27,8 +27,8 @@ class StateOps(Launcher):
 
         x fp32[tokens, dim], weight fp32[dim, width] (last column: the current token), state
         fp32[blocks, dim, width - 1] (oldest first), state_index int32[requests], query_start
-        int32[requests + 1], out fp32[tokens, dim]. An index <= 0 (null block) returns and leaves
-        out and state as they are. Rows: requests.
+        int32[requests + 1], out fp32[tokens, dim]. An index <= 0 (null block) or a request without
+        tokens leaves out and state as they are. width at most 9. Rows: requests.
         """
         self._launch(
             "conv_state",
@@ -70,7 +70,8 @@ class StateOps(Launcher):
         k^T; out = S q. The start is state[state_index[r, accepted[r] - 1]] (None: column 0; the
         column is not checked, as upstream). With accepted the state after token t goes to
         state_index[r, t]; without, the last one goes to column 0. A start index <= 0 returns and
-        leaves out as it is; a target index <= 0 is not written. Rows: requests; grid y: heads.
+        leaves out as it is; a target index <= 0 is not written. Dims at most 16. Rows: requests;
+        grid y: heads.
         """
         self._launch(
             "gated_delta_rule",
