@@ -245,7 +245,7 @@ def _faces(case: Record) -> list[tuple[str, str]]:
     for trial in case["trials"]:
         changed = {k: v for k, v in trial["point"].items() if v != case["named"].get(k)}
         if changed:
-            label = ", ".join(str(value) for value in changed.values())
+            label = ", ".join(v if isinstance(v, str) else f"{k}={v}" for k, v in changed.items())
             faces.setdefault(label, []).append(trial)
     said = []
     for number, (label, trials) in enumerate(faces.items()):
