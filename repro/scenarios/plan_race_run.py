@@ -17,7 +17,7 @@ from ..ops import Event, Ops, Schedule, Tensor, Timeline
 from ..records import Outcome, Scalar, Service
 from . import toy_model as model
 from .acceptance import AcceptanceLog
-from .plan_arrival import BUFFERS, ENGINE_BUFFERS, LIBRARY_BUFFER
+from .plan_arrival import ENGINE_BUFFERS, LIBRARY_BUFFER
 from .plan_race import contents, growth, pace, paging, prompts, reused_buffers, sizes
 from .plan_witness import PlanWitness, Sighting
 from .serving import Layer, Pages, Request, Span, verify
@@ -216,7 +216,10 @@ class Engine:
             query,
             layer.key_cache,
             layer.value_cache,
-            *(at[name] for name in BUFFERS),
+            at["page_indptr"],
+            at["page_indices"],
+            at["last_page_len"],
+            at[LIBRARY_BUFFER],
             partial_out,
             partial_lse,
             chunks=plan.chunks,
