@@ -163,23 +163,24 @@ _ARITHMETIC = frozenset(
     {"add", "sub", "mul", "fma", "mad", "div", "min", "max", "rcp", "sqrt", "rsqrt", "ex2"}
     | {"lg2", "sin", "cos", "tanh", "cvt"}
 )
+MOVE_CHAIN = 50  # moves of one value that are followed
 _MOVES = {"mov": 1, "selp": 2, "shfl": 1}  # opcode: operands that it may pass on
 
 
 def computed_floats(kernel: Kernel) -> set[str]:
     """Names of the registers that only ever hold results of float arithmetic."""
     found = {r.name for i in kernel.body for r in writes(i)}
-    changed = True
-    while changed:
+    for _ in range(MOVE_CHAIN):
         kept = found - {
             register.name
             for instruction in kernel.body
             if not _computes(instruction, found)
             for register in writes(instruction)
         }
-        changed = kept != found
+        if kept == found:
+            return found
         found = kept
-    return found
+    return set()  # knowing of none is never wrong, only less exact about NaN
 
 
 def _computes(instruction: Instruction, computed: set[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -82,20 +82,18 @@ def launch(
     buffers, values = _arguments(kernel, args)
     variables = [variable_storage(*each) for each in program.variables]
     recorder = Recorder(requests, stop_at_first=stop_at_first)
+    memory = (buffers + variables, values)
     instructions = 0
-    try:
-        for first, count in _batches(program, grid, block, shared_bytes):
-            instructions += _run(
-                program,
-                kernel,
-                (first, count, block, grid),
-                (buffers + variables, values),
-                recorder,
-                shared_bytes,
-                max_instructions - instructions,
-            )
-    except StopLaunch:
-        pass
+    for first, count in _batches(program, grid, block, shared_bytes):
+        where = (first, count, block, grid)
+        machine = _machine(program, kernel, where, memory, recorder, shared_bytes)
+        try:
+            with np.errstate(all="ignore"):
+                machine.run(max_instructions - instructions)
+        except StopLaunch:
+            break
+        finally:
+            instructions += machine.executed
     return LaunchReport(recorder.accesses(buffers), instructions)
 
 
@@ -162,7 +160,9 @@ def _scalar(kernel: Kernel, parameter: Parameter, value: int | float | None) -> 
     return (int(value) & ((1 << size) - 1)).to_bytes(dtype.itemsize, "little")
 
 
-def _batches(program: Program, grid: Triple, block: Triple, dynamic: int) -> list[tuple[int, int]]:
+def _batches(
+    program: Program, grid: Triple, block: Triple, dynamic: int
+) -> Iterator[tuple[int, int]]:
     """The blocks of a launch as (first, count) of each batch."""
     threads = block[0] * block[1] * block[2]
     padded = -(-threads // WARP) * WARP
@@ -170,18 +170,19 @@ def _batches(program: Program, grid: Triple, block: Triple, dynamic: int) -> lis
     block_bytes = padded * lane_bytes + program.shared_static + dynamic + 16
     count = max(1, min(LANES // padded, BATCH_BYTES // block_bytes))
     total = grid[0] * grid[1] * grid[2]
-    return [(first, min(count, total - first)) for first in range(0, total, count)]
+    for first in range(0, total, count):
+        yield first, min(count, total - first)
 
 
-def _run(
+def _machine(
     program: Program,
     kernel: Kernel,
     batch: tuple[int, int, Triple, Triple],
     arguments: tuple[list[Storage], list[bytes]],
     recorder: Recorder,
     dynamic: int,
-    budget: int,
-) -> int:
+) -> Machine:
+    """One batch, ready to run."""
     lanes = geometry(*batch)
     buffers, bits = arguments
     size = program.shared_static + dynamic
@@ -196,8 +197,7 @@ def _run(
         file[slot] = lanes.special(name, dynamic, size)
     for number, dtype, slot in program.params:
         file[slot] = _parameter(bits[number], dtype)
-    with np.errstate(all="ignore"):
-        return Machine(program, file, file[MEMORY], kernel.name).run(budget)
+    return Machine(program, file, file[MEMORY], kernel.name)
 
 
 def _parameter(bits: bytes, dtype: DType) -> Array:

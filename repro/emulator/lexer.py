@@ -7,13 +7,16 @@ from typing import NamedTuple
 
 from ..errors import UnsupportedError
 
+MAX_GAP = 100  # characters between the name of a section and its brace
 MAX_TEXT = 32 << 20  # bytes; the largest PTX of a wheel seen is a tenth of it
 
-_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.DOTALL | re.ASCII)
-_SECTION = re.compile(r"^[ \t]*\.section[^{}]*\{[^}]*\}", re.MULTILINE)
+# Every alternative ends somewhere, so that no text is looked through twice.
+_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*(?:.*?\*/|.*)', re.DOTALL | re.ASCII)
+_SECTION = re.compile(r"^[ \t]*\.section[^{}\n]*", re.MULTILINE)
 _TOKEN = re.compile(
     r'"[^"\n]*"|[.%]?[\w$]+(?:(?:\.|::)[\w$]+)*|[-+@!|,;:<>=\[\](){}~]|\S', re.ASCII
 )
+INLINE = ("// begin inline asm", "// end inline asm")
 _KNOWN = frozenset("-+@!|,;:<>=[](){}~")
 
 
@@ -29,8 +32,10 @@ def tokens(text: str) -> list[Token]:
     """
     if len(text) > MAX_TEXT:
         raise UnsupportedError(f"PTX of {len(text)} characters, {MAX_TEXT} at most")
+    if INLINE[0] in text:
+        text = _first_locations(text)
     text = _COMMENT.sub(_blank, text)
-    text = _SECTION.sub(lambda match: "\n" * match[0].count("\n"), text)
+    text = _without_sections(text)
     found = []
     for number, line in enumerate(text.split("\n"), 1):
         for match in _TOKEN.finditer(line):
@@ -40,6 +45,41 @@ def tokens(text: str) -> list[Token]:
             found.append(Token(word, number))
     found.append(Token("", text.count("\n") + 1))
     return found
+
+
+def _first_locations(text: str) -> str:
+    """`text` with one `.loc` in each piece of inline assembly.
+
+    LLVM counts the lines of such a piece as lines of the source: from its second line on it names
+    the statements below the one that it belongs to.
+    """
+    lines = text.split("\n")
+    seen = None
+    for number, line in enumerate(lines):
+        word = line.strip()
+        if word in INLINE:
+            seen = 0 if word == INLINE[0] else None
+        elif seen is not None and word.startswith(".loc"):
+            lines[number] = "" if seen else line
+            seen += 1
+    return "\n".join(lines)
+
+
+def _without_sections(text: str) -> str:
+    """`text` with debug data blanked, line by line; it holds no nested braces."""
+    kept, at = [], 0
+    for match in _SECTION.finditer(text):
+        if match.start() < at:
+            continue
+        start = text.find("{", match.end())
+        end = text.find("}", start) + 1
+        if start < 0 or end == 0:
+            break
+        if start - match.end() > MAX_GAP or text[match.end() : start].strip():
+            continue  # no section: the parser refuses it
+        kept += [text[at : match.start()], "\n" * text.count("\n", match.start(), end)]
+        at = end
+    return "".join([*kept, text[at:]])
 
 
 def _blank(match: re.Match[str]) -> str:

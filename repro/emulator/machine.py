@@ -32,10 +32,10 @@ class Machine:
         self.waiting: Array | None = None  # bool[lanes]: at a barrier
         self.resume = np.zeros(0, np.int64)  # block after the barrier, for the waiting
         self.barriers = np.zeros(0, np.int64)  # its number
-        self.executed = 0
+        self.executed = 0  # instructions, each once for all threads it ran for
 
-    def run(self, budget: int) -> int:
-        """Run to the end of all threads; the instructions executed, each once for all it ran for.
+    def run(self, budget: int) -> None:
+        """Run to the end of all threads.
 
         UnsupportedError after `budget` of them, or where threads wait for each other for ever.
         """
@@ -61,7 +61,6 @@ class Machine:
             self._end(block.end, at, mask, alone=False)
         if self.waiting is not None:
             raise UnsupportedError("threads wait for ever at different barriers", where=self.name)
-        return self.executed
 
     def _run_alone(self, at: int, mask: Array | None, budget: int) -> None:
         """Run the only group there is, up to where its threads part or exit."""

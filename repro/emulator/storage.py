@@ -82,6 +82,8 @@ def buffer_storage(
     """The storage of a one-dimensional contiguous array. ValueError on any other."""
     if data.ndim != 1 or not data.flags.c_contiguous:
         raise ValueError(f"{name}: a buffer is one-dimensional and contiguous")
+    if not data.flags.writeable:
+        raise ValueError(f"{name}: a buffer can be written to")
     if behind is not None and (behind.ndim != 1 or behind.dtype != data.dtype):
         raise ValueError(f"{name}: what lies behind is flat and of the buffer's dtype")
     if owners is not None and (owners.unit < 1 or owners.of.size * owners.unit < data.size):

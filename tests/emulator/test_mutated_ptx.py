@@ -81,7 +81,10 @@ def test_random_text_is_refused_or_empty(words: list[str]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "/*" * 200_000,
+        "/* " * 200_000,
+        "\n.section x" * 100_000,
+        "\n.section x {" * 100_000,
+        '\n"' * 100_000,
         '"' * 200_000,
         "a" * 500_000,
         "a." * 200_000,

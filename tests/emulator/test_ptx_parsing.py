@@ -113,6 +113,30 @@ def test_the_line_is_that_of_the_innermost_frame_in_the_kernels_own_file() -> No
     assert places[6] == Place("lib.py", 80)
 
 
+def test_inline_assembly_belongs_to_one_line() -> None:
+    text = (
+        HEADER
+        + """.entry k()
+{
+    .reg .b32 %r<9>;
+    .loc 1 3 0
+    mov.u32 %r0, 0;
+    // begin inline asm
+    .loc 1 7 2
+    mov.u32 %r1, 0;
+    .loc 1 8 2
+    mov.u32 %r2, 0;
+    // end inline asm
+    .loc 1 9 2
+    ret;
+}
+.file 1 "k.py"
+"""
+    )
+    places = [instruction.place.line for instruction in parse(text).kernels["k"].body]
+    assert places == [3, 7, 7, 9]
+
+
 def test_sections_of_debug_data_are_skipped() -> None:
     text = (
         HEADER
@@ -216,6 +240,10 @@ def test_launches_that_no_device_would_take_are_refused(build: Build, run: Run) 
     data = Buffer("data", np.zeros((2, 2), np.int32))
     with pytest.raises(LaunchRefusedError, match="one-dimensional"):
         run(built, 1, 1, [data])
+    fixed = np.zeros(2, np.int32)
+    fixed.setflags(write=False)
+    with pytest.raises(LaunchRefusedError, match="can be written to"):
+        run(built, 1, 1, [Buffer("data", fixed)])
     for blocks, threads, args in ((0, 1, []), (1, 1025, []), (1, 0, []), (1, 1, [0, 0])):
         with pytest.raises(LaunchRefusedError):
             run(built, blocks, threads, args)

@@ -280,6 +280,7 @@ def test_stop_at_first_ends_the_launch_and_reports_that_one_alone(build: Build, 
     data[0] = 0
     stopped = run(build(body, 2, DECLARE), 1, 1, args, stop_at_first=True)
     assert only(stopped).elements.tolist() == [5]
+    assert stopped.instructions > 0
     assert data[0] == 0
 
 
