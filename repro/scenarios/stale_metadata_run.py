@@ -143,7 +143,8 @@ class Engine:
         drafts, steps = self.loop.run(lengths, [row[0] for row in first])
         for row, request in enumerate(requests):
             request.drafts = drafts[row]
-            for used in steps:
+        for used in steps:
+            for row, request in sorted(enumerate(requests), key=lambda pair: pair[1].number):
                 self._compare(row, request, used, engine_step == SHOWN_STEP)
 
     def _compare(self, row: int, request: Request, used: DraftedStep, shown: bool) -> None:

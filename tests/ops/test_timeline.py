@@ -296,7 +296,7 @@ def test_a_replay_queues_like_any_other_work() -> None:
 
 def launches_of(box: Box) -> list[Launch]:
     seen: list[Launch] = []
-    box.device.launch = seen.append  # type: ignore[method-assign]
+    box.device.launch = seen.append  # type: ignore[assignment, method-assign]
     return seen
 
 
