@@ -54,14 +54,14 @@ def failure(path: Path, problem: Problem, position: Position, more: int = 0) -> 
     )
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, what: str = "case") -> bytes:
     """The bytes of a regular file of at most MAX_BYTES; CaseError if it is anything else."""
     where = printable(str(path))
     try:
         # Looked at before it is opened: opening a device or a pipe can have effects of its own.
-        _refuse_special(os.stat(path), where)
+        _refuse_special(os.stat(path), where, what)
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-            _refuse_special(os.fstat(file.fileno()), where)
+            _refuse_special(os.fstat(file.fileno()), where, what)
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise CaseError("no such file", where=where) from None
@@ -70,28 +70,28 @@ def read_bytes(path: Path) -> bytes:
     except ValueError:
         raise CaseError("is not the name of a file", where=where) from None
     if len(content) > MAX_BYTES:
-        raise CaseError(_too_large(len(content)), where=where)
+        raise CaseError(_too_large(len(content), what), where=where)
     return content
 
 
-def _refuse_special(status: os.stat_result, where: str) -> None:
+def _refuse_special(status: os.stat_result, where: str, what: str) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise CaseError("is not a regular file; a case is a YAML file", where=where)
+        raise CaseError(f"is not a regular file; a {what} is a YAML file", where=where)
     if status.st_size > MAX_BYTES:
-        raise CaseError(_too_large(status.st_size), where=where)
+        raise CaseError(_too_large(status.st_size, what), where=where)
 
 
-def _too_large(size: int) -> str:
-    return f"is too large for a case file: {size:,} bytes or more, at most {MAX_BYTES:,} allowed"
+def _too_large(size: int, what: str) -> str:
+    return f"is too large for a {what} file: {size:,} bytes or more, at most {MAX_BYTES:,} allowed"
 
 
-def decode(path: Path, content: bytes) -> str:
+def decode(path: Path, content: bytes, what: str = "case") -> str:
     """`content` as text; CaseError at the first byte that is not UTF-8."""
     try:
         return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         before = content[: error.start].decode("utf-8").removeprefix("\ufeff")
-        message = f"byte 0x{content[error.start]:02x} is not UTF-8; case files are UTF-8 text"
+        message = f"byte 0x{content[error.start]:02x} is not UTF-8; {what} files are UTF-8 text"
         raise failure(path, Problem((), message), position_after(before)) from None
 
 

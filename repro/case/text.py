@@ -60,9 +60,12 @@ class Document:
         return self.positions[place]
 
 
-def compose(path: Path, text: str) -> Document:
-    """The one mapping that `text` holds. CaseError for YAML that is broken or not plain data."""
-    composer = _Composer()
+def compose(path: Path, text: str, what: str = "case") -> Document:
+    """The one mapping that `text` holds. CaseError for YAML that is broken or not plain data.
+
+    what: messages call it a `what`.
+    """
+    composer = _Composer(what)
     try:
         data = composer.document(_events(text))
     except _Refusal as refusal:
@@ -120,6 +123,7 @@ def _events(text: str) -> Iterator[yaml.Event]:
 class _Composer:
     """Builds plain data out of events and remembers where every value stood."""
 
+    what: str
     positions: dict[Place, Position] = field(default_factory=dict)
     nodes: int = 0
 
@@ -131,15 +135,15 @@ class _Composer:
         self.count((), event)
         nothing = isinstance(event, yaml.ScalarEvent) and event.value == "" and not event.style
         if nothing or isinstance(event, yaml.StreamEndEvent):
-            _refuse((), "is empty; a case is a mapping of keys to values", event)
+            _refuse((), f"is empty; a {self.what} is a mapping of keys to values", event)
         if not isinstance(event, yaml.MappingStartEvent):
-            _refuse((), "a case is a mapping of keys to values", event)
+            _refuse((), f"a {self.what} is a mapping of keys to values", event)
         self.positions[()] = _start(event)
         data = self.mapping((), events)
         next(events)  # the end of the document
         event = next(events)
         if not isinstance(event, yaml.StreamEndEvent):
-            message = "a second document starts here; a file holds one case"
+            message = f"a second document starts here; a file holds one {self.what}"
             _refuse((), message, event)
         return data
 

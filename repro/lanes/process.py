@@ -22,6 +22,7 @@ from typing import Any
 from ..records import Evidence, Finding, Seen, Service, Status, Trial, TrialResult
 from .child import MARK
 
+LANE_CHILD = "specrepro.repro.lanes.child"
 LONGEST_LINE = 64 << 20  # bytes of one result line; more is not a result of ours
 # What a lane needs of the environment. Secrets of the caller are not for a child that runs a case.
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
@@ -52,8 +53,12 @@ class Children:
                 end_group(child)
 
 
-def run_child(directory: Path, timeout: float, children: Children) -> Ending:
-    """Run the job in `directory` (job.json) and wait; its output goes to files beside it."""
+def run_child(
+    directory: Path, timeout: float, children: Children, *, module: str = LANE_CHILD
+) -> Ending:
+    """Run the job in `directory` (job.json) by `module` and wait; its output goes to files beside
+    it.
+    """
     scratch = directory / "scratch"
     scratch.mkdir(exist_ok=True)
     environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
@@ -67,7 +72,7 @@ def run_child(directory: Path, timeout: float, children: Children) -> Ending:
     for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
         if name in os.environ:
             environment[name] = os.environ[name]
-    command = [sys.executable, "-m", "specrepro.repro.lanes.child", str(directory)]
+    command = [sys.executable, "-m", module, str(directory)]
     started = time.monotonic()
     with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
         with children.lock:
