@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from ctypes import byref, c_char_p, c_size_t, c_void_p, create_string_buffer
+from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -151,10 +152,8 @@ def _module(path: Path, name: str) -> ModuleType:
 
 def _compile_cuda(op: str, path: Path, source: str) -> CompiledKernel:
     version = compiler_version("cuda")
-    library = ctypes.CDLL(str(_file_of(NVRTC_WHEEL, r"libnvrtc\.so\.\d+|nvrtc64_\d+_0\.dll")))
-    headers = _file_of(HEADERS_WHEEL, r"cuda_fp16\.h").parent
     text = path.read_bytes()
-    ptx = _nvrtc(library, text, source, headers)
+    ptx = nvrtc(text, source).ptx
     threads = re.search(r"^\.maxntid (\d+), (\d+), (\d+)", ptx, re.MULTILINE)
     if threads is None:
         raise KernelError("it has no __launch_bounds__", where=source)
@@ -181,26 +180,65 @@ def _file_of(wheel: str, pattern: str) -> Path:
     raise CompilerMissingError(f"{wheel} with a file named {pattern}")
 
 
-def _nvrtc(library: Any, text: bytes, source: str, headers: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What NVRTC made. lowered: the name in the PTX of each expression that was asked for."""
+
+    ptx: str
+    lowered: Mapping[str, str]
+
+
+def cuda_headers() -> Path:
+    """The folder of the CUDA headers; CompilerMissingError without them."""
+    return _file_of(HEADERS_WHEEL, r"cuda_fp16\.h").parent
+
+
+def nvrtc(
+    text: bytes,
+    source: str,
+    *,
+    folders: Sequence[Path] = (),
+    headers: Mapping[str, str] | None = None,
+    expressions: Sequence[str] = (),
+) -> Compiled:
+    """Compile CUDA C++ for TARGET; `source` is the name of the file in messages and `.loc` lines.
+
+    folders: where includes are looked for besides the CUDA headers. headers: name → text of more.
+    expressions: C++ names of kernels, such as `scale<float>`, that the PTX is to hold.
+    CompilerMissingError without NVRTC, KernelError with its own words where it refuses the source.
+    """
+    library: Any = ctypes.CDLL(str(_file_of(NVRTC_WHEEL, r"libnvrtc\.so\.\d+|nvrtc64_\d+_0\.dll")))
     program = c_void_p()
-    options = [
-        f"-arch={TARGET.replace('sm', 'compute')}".encode(),
-        b"-lineinfo",
-        b"-std=c++17",
-        b"-I" + str(headers).encode(),
-    ]
-    code = library.nvrtcCreateProgram(byref(program), text, source.encode(), 0, None, None)
+    options = [f"-arch={TARGET.replace('sm', 'compute')}".encode(), b"-lineinfo", b"-std=c++17"]
+    options += [b"-I" + str(folder).encode() for folder in (cuda_headers(), *folders)]
+    given = {} if headers is None else headers
+    texts = (c_char_p * len(given))(*(one.encode() for one in given.values()))
+    names = (c_char_p * len(given))(*(one.encode() for one in given))
+    code = library.nvrtcCreateProgram(
+        byref(program), text, source.encode(), len(given), texts, names
+    )
     if code:
         raise KernelError(f"NVRTC cannot start: error {code}", where=source)
     try:
+        for expression in expressions:
+            library.nvrtcAddNameExpression(program, expression.encode())
         array = (c_char_p * len(options))(*options)
         code = library.nvrtcCompileProgram(program, len(options), array)
         if code:
             log = _text_of(library, program, "ProgramLog").strip()
             raise KernelError(f"NVRTC refuses it: {log or f'error {code}'}", where=source)
-        return _text_of(library, program, "PTX")
+        lowered = {one: _lowered(library, program, one, source) for one in expressions}
+        return Compiled(_text_of(library, program, "PTX"), lowered)
     finally:
         library.nvrtcDestroyProgram(byref(program))
+
+
+def _lowered(library: Any, program: c_void_p, expression: str, source: str) -> str:
+    name = c_char_p()
+    code = library.nvrtcGetLoweredName(program, expression.encode(), byref(name))
+    if code or name.value is None:
+        raise KernelError(f"it has no kernel {expression}", where=source)
+    return name.value.decode()
 
 
 def _text_of(library: Any, program: c_void_p, what: str) -> str:
