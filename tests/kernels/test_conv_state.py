@@ -59,7 +59,7 @@ def test_reference_is_a_convolution_and_moves_the_history_on(
 ) -> None:
     run = bench.reference("conv_state", **batch)
     out, state = convolved(batch)
-    assert np.linalg.norm(run.tensors["out"] - out) <= BOUND * max(1, np.linalg.norm(out))
+    assert np.linalg.norm(run.tensors["out"] - out) <= BOUND * max(1, float(np.linalg.norm(out)))
     assert run.tensors["state"].tolist() == state.tolist()
     assert run.wrong == {}
 
@@ -100,7 +100,7 @@ def test_launches_in_pieces_give_the_bits_of_one_launch(bench: Any, lane: str, c
     random = np.random.default_rng(cut)
     x = random.normal(size=(18, 2)).astype(np.float32)
     whole = getattr(bench, lane)("conv_state", **one_request(18, x=x))
-    state, out = one_request(1)["state"], []
+    state, out = one_request(1)["state"], list[list[float]]()
     for piece in (x[:cut], x[cut:]):
         run = getattr(bench, lane)("conv_state", **one_request(len(piece), x=piece, state=state))
         state, out = run.tensors["state"], [*out, *run.tensors["out"].tolist()]
@@ -109,7 +109,7 @@ def test_launches_in_pieces_give_the_bits_of_one_launch(bench: Any, lane: str, c
 
 
 @pytest.mark.parametrize("lane", LANES)
-@pytest.mark.parametrize(("block", "tokens"), [(0, 2), (-1, 2), (1, 0)])
+@pytest.mark.parametrize(("block", "tokens"), [(0, 2), (-1, 2), (1, 0), (9, 0)])
 def test_null_block_or_no_token_leaves_everything_as_it_is(
     bench: Any, lane: str, block: int, tokens: int
 ) -> None:
@@ -163,8 +163,10 @@ def test_offsets_past_32_bits_are_not_wrapped(bench: Any, lane: str) -> None:
     state = Tensor("state", np.zeros(8, np.float32), (4, 2, 2), strides=(stride, 2, 1))
     x = Tensor("x", np.zeros(2, np.float32), (3, 2), strides=(stride, 1))
     out = Tensor("out", np.zeros(2, np.float32), (3, 2), strides=(stride, 1))
-    run = getattr(bench, lane)("conv_state", **one_request(3, 3, state=state, x=x, out=out))
-    rows = [stride, stride + 1, 2 * stride, 2 * stride + 1]
+    start = np.array([2, 5], np.int32)
+    given = one_request(3, 3, state=state, x=x, out=out, query_start=start)
+    run = getattr(bench, lane)("conv_state", **given)
+    rows = [row * stride + channel for row in (2, 3, 4) for channel in (0, 1)]
     block = list(range(3 * stride, 3 * stride + 4))
     assert run.wrong == {
         (Kind.OUT_OF_BOUNDS_READ, "x"): rows,

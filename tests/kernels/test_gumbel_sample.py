@@ -214,7 +214,7 @@ def test_temperature_zero_is_greedy_and_the_lowest_of_equals(bench: Any, lane: s
     logits[37] = logits[69] = logits[99] = 0.3  # one lane of a tile of 32, and another
     run = getattr(bench, lane)("gumbel_sample", **one_request(logits, temperature=0.0))
     assert run.tensors["sampled"].tolist() == [37]
-    assert run.tensors["processed"][0, 0].tolist() == np.float32(logits).tolist()
+    assert run.tensors["processed"][0, 0].tolist() == np.array(logits, np.float32).tolist()
 
 
 @pytest.mark.parametrize("lane", LANES)

@@ -55,7 +55,7 @@ def weighted(batch: dict[str, Any]) -> Any:
 def assert_close(got: Any, wanted: Any, bound: float) -> None:
     """Against values of size 1, which a sum that cancels is made of."""
     error = np.linalg.norm(got.astype(np.float64) - wanted)
-    assert error <= bound * max(1, np.linalg.norm(wanted))
+    assert error <= bound * max(1, float(np.linalg.norm(wanted)))
 
 
 @given(batch=batches())

@@ -100,7 +100,7 @@ def assert_close(got: Any, wanted: Any, bound: float) -> None:
     known = np.isfinite(wanted)
     assert got[~known].tolist() == wanted[~known].tolist()
     error = np.linalg.norm(got[known].astype(np.float64) - wanted[known])
-    assert error <= bound * max(1, np.linalg.norm(wanted[known]))
+    assert error <= bound * max(1, float(np.linalg.norm(wanted[known])))
 
 
 @given(batch=batches())

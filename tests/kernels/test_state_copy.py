@@ -26,7 +26,7 @@ def batches(draw: st.DrawFn) -> dict[str, Any]:
     table[random.random(table.shape) < 0.15] = 0
     return {
         "state": random.normal(size=(rows * columns + 1, *shape)).astype(np.float32),
-        "block_table": np.pad(table, ((0, 0), (0, 2))).astype(np.int32)[:, :columns],
+        "block_table": table.astype(np.int32),
         "idx_mapping": np.array(mapping, np.int32),
         "source_column": np.array([draw(column) for _ in batch], np.int32),
         "target_column": np.array([draw(column) for _ in batch], np.int32),
@@ -70,6 +70,17 @@ def one_copy(row: int, source: int, target: int, **changes: Any) -> dict[str, An
         "target_column": np.array([target], np.int32),
         **changes,
     }
+
+
+@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize(("row", "source", "target"), [(-1, 0, 1), (1, -1, 0), (1, 1, -1)])
+def test_negative_row_or_column_copies_nothing(
+    bench: Any, lane: str, row: int, source: int, target: int
+) -> None:
+    given = one_copy(row, source, target)
+    run = getattr(bench, lane)("state_copy", **given)
+    assert run.tensors["state"].tolist() == given["state"].tolist()
+    assert run.wrong == {}
 
 
 @pytest.mark.parametrize("lane", LANES)
