@@ -6,15 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from ..findings import ranges
 from ..records import Kind, Prediction, Scalar
-from . import toy_model as model
 from .plan_arrival import BUFFERS, arrivals
 from .plan_race import block_rows, contents, growth, pace, paging, prompts, reused_buffers, sizes
 from .plan_reads import Caches, Place, launch_reads
 from .split_plan import SplitPlan, make_plan
+from .toy_tokens import continuation
 
 
 @dataclass(slots=True)
@@ -34,7 +31,7 @@ class Forecast:
             *(
                 Prediction(kind, op=op, tensor=tensor, elements=None if self.open else span)
                 for (kind, op, tensor), elements in self.wrong.items()
-                for span in ranges(np.asarray(sorted(elements)))
+                for span in spans(elements)
             ),
             *(
                 Prediction(
@@ -52,13 +49,9 @@ def forecast(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> For
     """What is found of a variant that reuses its buffers and has no fence."""
     k = int(point["num_speculative_tokens"])
     size, columns = paging(point, settings)
-    seed = int(point["seed"])
-    tokens = [
-        model.continuation(model.prompt(n, seed + number), n + growth(point) + k, 0)
-        for number, n in enumerate(prompts(point))
-    ]
+    tokens = [continuation(start, len(start) + growth(point) + k, 0) for start in prompts(point)]
     rows = block_rows(len(tokens), columns)
-    lengths = [n + 1 for n in prompts(point)]
+    lengths = [len(start) + 1 for start in prompts(point)]
     filled = list(lengths)
     reused = reused_buffers(settings)
     memory = HostMemory(sizes(point, columns), reused)
@@ -111,3 +104,14 @@ class HostMemory:
 
 def _higher(ones: Sequence[int], others: Sequence[int]) -> list[int]:
     return [max(one, other) for one, other in zip(ones, others, strict=True)]
+
+
+def spans(elements: Iterable[int]) -> list[tuple[int, int]]:
+    """First and last of each run of neighbours in a set of elements."""
+    found: list[tuple[int, int]] = []
+    for element in sorted(elements):
+        if found and found[-1][1] == element - 1:
+            found[-1] = found[-1][0], element
+        else:
+            found.append((element, element))
+    return found

@@ -13,6 +13,7 @@ it counts pieces of work (`plan_arrival.py`) and indices (`plan_reads.py`); no o
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from ..records import Outcome, Prediction, Scalar
 from .declare import Parameter
 from .plan_arrival import BUFFERS, ENGINE_BUFFERS, LIBRARY_BUFFER, Pace
 from .split_plan import SplitPlan, work_space
+from .toy_tokens import VOCAB
 
 if TYPE_CHECKING:
     from ..ops import Ops
@@ -85,12 +87,14 @@ def contradiction(
     return None
 
 
-def prompts(point: Mapping[str, Scalar]) -> list[int]:
-    """Length of each request's prompt."""
-    return [
-        int(point["prompt"]) + number * int(point["stagger"])
-        for number in range(int(point["requests"]))
-    ]
+def prompts(point: Mapping[str, Scalar]) -> list[list[int]]:
+    """The prompt of each request; drawn without numpy, which planning a run does not load."""
+    starts = []
+    for number in range(int(point["requests"])):
+        draw = random.Random(int(point["seed"]) + number)  # noqa: S311 - a prompt, not a secret
+        length = int(point["prompt"]) + number * int(point["stagger"])
+        starts.append(draw.choices(range(1, VOCAB), k=length))
+    return starts
 
 
 def growth(point: Mapping[str, Scalar]) -> int:
@@ -101,7 +105,7 @@ def growth(point: Mapping[str, Scalar]) -> int:
 def paging(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> tuple[int, int]:
     """Tokens in a page, and pages that every request is given: room for k drafts past its end."""
     k = int(point["num_speculative_tokens"])
-    room = max(prompts(point)) + growth(point) + k
+    room = max(map(len, prompts(point))) + growth(point) + k
     size = room if settings["pages"] == "whole" else int(point["block_size"])
     return size, -(-room // size)
 

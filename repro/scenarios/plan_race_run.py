@@ -13,44 +13,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ops import Event, Ops, Schedule, Tensor, Timeline
+from ..ops import Ops, Schedule, Tensor, Timeline
 from ..records import Outcome, Scalar, Service
 from . import toy_model as model
 from .acceptance import AcceptanceLog
 from .plan_arrival import ENGINE_BUFFERS, LIBRARY_BUFFER
-from .plan_race import contents, growth, pace, paging, prompts, reused_buffers, sizes
+from .plan_buffers import PlanBuffers
+from .plan_race import growth, pace, paging, prompts, sizes
 from .plan_witness import PlanWitness, Sighting
 from .serving import Layer, Pages, Request, Span, verify
 from .split_plan import SplitPlan, make_plan
 
 IGNORE_LIMIT = 0  # draft_step, as kernels/draft_step defines it: every position has its slot
-
-
-class PlanBuffers:
-    """The host's plan buffers and the device tensors they are copied to."""
-
-    def __init__(self, ops: Ops, sizes: Mapping[str, int], settings: Mapping[str, Scalar]) -> None:
-        self.reused = reused_buffers(settings)
-        self.way = str(settings["host"])
-        self.host = {name: np.zeros(size, np.int32) for name, size in sizes.items()}
-        self.device = {name: ops.device.tensor(name, array) for name, array in self.host.items()}
-        self._copied: dict[str, Event] = {}
-
-    def send(self, timeline: Timeline, plan: SplitPlan, names: Sequence[str]) -> None:
-        """Write the plan's part into these buffers and queue their copies."""
-        for name in names:
-            if name not in self.reused or self.way == "fresh":
-                self.host[name] = np.zeros_like(self.host[name])
-            elif self.way == "wait" and name in self._copied:
-                timeline.synchronize(self._copied[name])
-            for at, values in contents(plan, name):
-                self.host[name][at : at + len(values)] = values
-        for name in names:
-            staged = self.way == "pageable"  # the driver takes the contents when the copy is issued
-            source = self.host[name].copy() if staged else self.host[name]
-            timeline.copy_async(self.device[name], source)
-            if self.way == "wait":
-                self._copied[name] = timeline.record()
 
 
 class Engine:
@@ -71,10 +45,9 @@ class Engine:
         self.log = AcceptanceLog()
         self.right_drafts = [0] * self.k  # by draft position, all requests
         self.rounds_drafted = 0
-        seed = int(point["seed"])
         self.requests = [
-            Request(number, model.prompt(length, seed + number), length + growth(point))
-            for number, length in enumerate(prompts(point))
+            Request(number, start, len(start) + growth(point))
+            for number, start in enumerate(prompts(point))
         ]
         self.batch = [r.number for r in self.requests]
         self.healthy = [model.continuation(r.tokens, r.end + self.k, 0) for r in self.requests]

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..records import Kind
-from . import toy_model as model
 from .split_plan import SplitPlan
+from .toy_tokens import HEAD_DIM, HEADS, SHARPNESS, next_token
 
 Place = tuple[Kind, str, str]  # kind, op, tensor
 Seen = tuple[float, float, float, float]  # log-sum-exp and mean of head 0, the same of head 1
 
-WIDTH = model.HEADS * model.HEAD_DIM
+WIDTH = HEADS * HEAD_DIM
 CLEAR = 0.01  # a mean nearer than this to the middle of two integers may be rounded either way
 NOTHING: Seen = (-math.inf, 0.0, -math.inf, 0.0)
 MASKED: Seen = (0.0, 0.0, 0.0, 0.0)
@@ -74,13 +74,13 @@ def launch_reads(
                 parts.append(chunks[row])
                 continue
             parts.append(MASKED)
-            for tensor, width in (("partial_lse", model.HEADS), ("partial_out", WIDTH)):
+            for tensor, width in (("partial_lse", HEADS), ("partial_out", WIDTH)):
                 place = (Kind.OUT_OF_BOUNDS_READ, "merge_states", tensor)
                 reads.wrong[place].update(range(row * width, (row + 1) * width))
         _, mean, _, own = _merged(parts)
         reads.drafts.append(
             {
-                model.next_token(total, last_token)
+                next_token(total, last_token)
                 for total in _rounded(mean * length)
                 for last_token in _rounded(own)
             }
@@ -130,9 +130,9 @@ def _chunk(
 
 def _score(distance: int) -> float:
     """Query times key of head 1: a sum of rotations, highest at one's own position."""
-    half = model.HEAD_DIM // 2
-    return model.SHARPNESS * sum(
-        math.cos(distance * 10000.0 ** (-2.0 * i / model.HEAD_DIM)) for i in range(half)
+    half = HEAD_DIM // 2
+    return SHARPNESS * sum(
+        math.cos(distance * 10000.0 ** (-2.0 * i / HEAD_DIM)) for i in range(half)
     )
 
 

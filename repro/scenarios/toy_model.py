@@ -5,7 +5,7 @@ cache entry of a sequence changes every later prediction of it. Head 1 has one r
 tokens, so it sees only its own position: a wrong rotation makes it see others. The next token is an
 integer function of the two, so a healthy draft is accepted always, and a damaged one shows.
 
-The oracle below computes the same tokens from the integers alone, without any op.
+The oracle in toy_tokens.py computes the same tokens from the integers alone, without any op.
 """
 
 from __future__ import annotations
@@ -16,31 +16,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-VOCAB = 16
-HEADS = 2
-HEAD_DIM = 8
-SHARPNESS = 64.0  # makes the nearest other position weigh e^-13 of the own one
+from .toy_tokens import HEAD_DIM, HEADS, SHARPNESS, VOCAB, continuation, next_token
 
-
-def next_token(total: int, last: int) -> int:
-    """The token after a sequence whose visible tokens sum to `total` and end in `last`; never 0.
-
-    2 and 4 have no divisor in common with VOCAB - 1, so that one exchanged token always shows.
-    """
-    return 1 + (2 * total + 4 * last + 7) % (VOCAB - 1)
+__all__ = [
+    "HEADS",
+    "HEAD_DIM",
+    "SHARPNESS",
+    "VOCAB",
+    "continuation",
+    "decode",
+    "embed",
+    "next_token",
+    "prompt",
+    "rope_table",
+]
 
 
 def prompt(length: int, seed: int) -> list[int]:
     """`length` tokens of a prompt, none of them 0."""
     return [int(t) for t in np.random.default_rng(seed).integers(1, VOCAB, length)]
-
-
-def continuation(tokens: Sequence[int], end: int, window: int) -> list[int]:
-    """The sequence grown to `end` tokens one by one: what a run without speculation serves."""
-    grown = list(tokens)
-    while len(grown) < end:
-        grown.append(next_token(sum(grown[-window:] if window else grown), grown[-1]))
-    return grown
 
 
 def embed(tokens: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
