@@ -19,7 +19,7 @@ from . import toy_model as model
 from .acceptance import AcceptanceLog
 from .draft_loop import DraftedStep, DraftLoop
 from .serving import Layer, Pages, Request, Span, verify
-from .stale_course import batch_order, reach
+from .stale_course import batch_order, prompt, reach
 from .stale_metadata import column_used, runs
 
 SHOWN_STEP = 1  # the engine step of the table: the first that verifies drafts
@@ -59,9 +59,8 @@ class Engine:
         columns = -(-longest // self.block_size)
         self.pages = Pages(ops, block_size=self.block_size, columns=columns, owners=owners)
         self.requests = []
-        for number, (prompt, end, room) in enumerate(reaches):
-            tokens = model.prompt(prompt, int(point["seed"]) + number)
-            self.requests.append(Request(number, tokens, end))
+        for number, (_, end, room) in enumerate(reaches):
+            self.requests.append(Request(number, prompt(point, number), end))
             self.pages.give(number, 0, room)
         self.wanted = {
             r.number: model.continuation(r.tokens, r.end, self.window) for r in self.requests

@@ -31,7 +31,7 @@ FROZEN = {**IN_PLACE, "column": "value"}
 DEVICE = {**IN_PLACE, "column": "device"}
 WHOLE_LOOP = {**FROZEN, "sampler_capture": "whole_loop"}
 GREEDY = [FAULTY, NEVER, SNAPSHOT, REBUILD_NEW, IN_PLACE, SKIPPED]
-SEED = 28  # no wrong draft hits the right token by chance (1 in 15) in the runs below
+SEED = 16  # no wrong draft hits the right token by chance (1 in 15) in the runs below
 MODES = ("captured", "eager")
 READ = Kind.FOREIGN_READ
 KEYS = "key_cache"
@@ -135,8 +135,8 @@ def test_a_stale_row_of_the_request_itself_is_one_step_old_and_still_its_own(pla
 
 
 def test_a_row_that_a_finished_request_left_names_blocks_given_back(play: Any) -> None:
-    # the order stays, but request 0 is done first, and request 1 moves up to its row
-    played = play("stale_metadata", NEVER, reorder="none", new_tokens=12, block_size=64)
+    # the order stays, but with this seed request 0 is done first, and 1 moves up to its row
+    played = play("stale_metadata", NEVER, reorder="none", new_tokens=12, block_size=64, seed=5)
     foreign = [f for f in played.found if f.kind is READ]
     assert {str(f.lands_in).split(" unit ")[0] for f in foreign} == {"free"}
     assert {f.request for f in foreign} == {1}
