@@ -57,7 +57,7 @@ class EmulatorDevice:
         for access in report.accesses:
             self.findings += _findings(access, launch_, tensors)
             if access.buffer in tensors:
-                self.tensors[access.buffer] = repr(tensors[access.buffer])
+                self.tensors.setdefault(access.buffer, repr(tensors[access.buffer]))
         if report.accesses and self.stop_at_first:
             raise StoppedError
 

@@ -84,7 +84,7 @@ class ReferenceDevice:
     def _collect(self, launch: Launch) -> None:
         for (kind, file, line, name, request), parts in self._wrong.items():
             tensor = self._tensors[name]
-            self.tensors[name] = repr(tensor)
+            self.tensors.setdefault(name, repr(tensor))
             for first, last in ranges(np.concatenate(parts)):
                 self.findings.append(
                     Finding(
