@@ -19,13 +19,13 @@ from ..records import Finding, Kind, Scalar
 from .draft_loop import AT_LIMIT_IGNORE
 from .serving import starts
 from .significance import chi_square_p
-from .stale_metadata import column_used
 from .toy_model import VOCAB
 
 SIGNIFICANT = 1e-6  # below this a count is called wrong; the seed is fixed, so it does not flicker
 ENOUGH = 5 * VOCAB  # rows that a chi-square needs
 FALLING = 0.8 ** np.arange(VOCAB)
 TARGET: NDArray[np.float64] = FALLING / FALLING.sum()
+NOWHERE = -1
 ONE_SEQUENCE = 1 << 30  # block size: the rows' positions need no block table of their own
 
 
@@ -61,6 +61,7 @@ class Sampler:
         self.slots = device.tensor("slots", np.zeros(rows, np.int64))
         self.processed = device.tensor("processed", np.zeros((rows, self.k, VOCAB), np.float32))
         self.column = device.tensor("current_draft_step", np.zeros(1, np.int32))
+        self.columns: list[int] = []  # where the logits of each draft were found, or NOWHERE
 
     def _logits(self, draft: int) -> Array:
         return np.tile(np.log(proposal(draft)).astype(np.float32), (self.rows, 1))
@@ -76,13 +77,13 @@ class Sampler:
         """Sampled tokens int32[rows, k]; their processed logits are left in `processed`."""
         logits, sampled = self._buffers(0)
         self._sample(logits, sampled, 0)  # the first draft has a pass of its own: column 0
-        made = [self.timeline.read(sampled)]
+        made = [self._made(sampled, 0)]
         if not self.captured:
             for draft in range(1, self.k):
                 self.timeline.write(self.column, [draft])
                 self.timeline.write(logits, self._logits(draft))
                 self._step(logits, sampled, draft)
-                made.append(self.timeline.read(sampled))
+                made.append(self._made(sampled, draft))
         elif self.whole_loop:
             made += self._replay_loop()
         elif self.k > 1:
@@ -92,7 +93,7 @@ class Sampler:
                 self.timeline.write(self.column, [draft])
                 self.timeline.write(logits, self._logits(draft))
                 self.timeline.replay(graphs[0], self.ops.number, draft)
-                made.append(self.timeline.read(sampled))
+                made.append(self._made(sampled, draft))
         return np.stack(made, axis=1)
 
     def _replay_loop(self) -> list[Array]:
@@ -102,7 +103,15 @@ class Sampler:
             for draft, (logits, sampled) in enumerate(buffers, start=1):
                 self._step(logits, sampled, draft)
         self.timeline.replay(graphs[0], self.ops.number, None)
-        return [self.timeline.read(sampled) for _, sampled in buffers]
+        return [self._made(sampled, draft) for draft, (_, sampled) in enumerate(buffers, start=1)]
+
+    def _made(self, sampled: Tensor, draft: int) -> Array:
+        """The tokens of a draft; notes the column in which its processed logits are found."""
+        columns = self.timeline.read(self.processed)
+        same = np.isclose(columns, self._logits(draft)[:, None], rtol=1e-5).all(axis=(0, 2))
+        found = np.flatnonzero(same)
+        self.columns.append(int(found[0]) if found.size else NOWHERE)
+        return self.timeline.read(sampled)
 
     def _step(self, logits: Tensor, sampled: Tensor, draft: int) -> None:
         self.ops.step = draft
@@ -167,10 +176,9 @@ def experiment(
         column = made[:, position]
         counts = np.bincount(column[column >= 0], minlength=VOCAB).tolist()
         p_values.append(chi_square_p(counts, TARGET.tolist()) if count >= ENOUGH else None)
-    columns = [column_used(point, settings, step) for step in range(k)]
     told: dict[str, Any] = {
         "rows": rows,
-        "columns_used": columns,
+        "columns_used": sampler.columns,
         "rows_by_position": reached,
         "chi_square_p_by_position": p_values,
     }
@@ -180,7 +188,7 @@ def experiment(
     worst = min(p for p in p_values if p is not None)
     told["who"] = (
         f"drafts {', '.join(str(step) for step in range(k))} left their logits in columns "
-        f"{', '.join(map(str, columns))}"
+        f"{', '.join(map(str, sampler.columns))}"
     )
     told["effect"] = (
         f"random sampling: output tokens {', '.join(map(str, bad))} of a row do not follow the "

@@ -88,8 +88,8 @@ def walk(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> Course:
         for track in running:
             if engine_step:
                 track.held_from = max(0, track.length - window)
-            good, true = 0, track.tokens[track.length :]
-            while good < len(track.drafts) and track.drafts[good] == true[good]:
+            good, rest = 0, track.tokens[track.length :]
+            while good < len(track.drafts) and track.drafts[good] == rest[good]:
                 good += 1
             if track.drafts:
                 rounds += 1

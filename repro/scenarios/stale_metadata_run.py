@@ -20,7 +20,7 @@ from .acceptance import AcceptanceLog
 from .draft_loop import DraftedStep, DraftLoop
 from .serving import Layer, Pages, Request, Span, verify
 from .stale_course import batch_order, prompt, reach
-from .stale_metadata import column_used, runs
+from .stale_metadata import runs
 
 SHOWN_STEP = 1  # the engine step of the table: the first that verifies drafts
 DERIVED = {
@@ -174,15 +174,12 @@ class Engine:
                 f"{spans_of(needed)}; derived {DERIVED[str(self.settings['build'])]}"
             )
         if shown and request is self.requests[0]:
-            column = column_used(self.point, self.settings, used.step)
-            has_column = self.settings["column"] != "none"
             self.shown.append(
                 [
                     used.step,
                     *(len(needed), len(got)),
                     *(int(needed[-1]), int(used.slots[row])),
                     *(spans_of(needed), spans_of(got)),
-                    *((used.step, column) if has_column else ("–", "–")),
                 ]
             )
 
@@ -215,15 +212,9 @@ def play(
     engine.serve()
     log = engine.log
     accepted = [f"{n}/{engine.rounds}" for n in engine.by_position]
-    first = [0, *["–"] * 8]
-    rows = [first, *engine.shown] if engine.shown else []
     metrics: dict[str, Any] = {
         "rounds": engine.rounds,
         "accepted_by_position": engine.by_position,
-        "table": {
-            "columns": COLUMNS,
-            "rows": [[*row, accepted[row[0]]] for row in rows],
-        },
     }
     findings = [*(f for _, f in sorted(engine.stale.items())), *log.losses()]
     right = all(r.tokens == engine.wanted[r.number] for r in engine.requests)
@@ -233,17 +224,26 @@ def play(
             f"{log.accepted} of {log.drafted} drafts accepted, by position "
             f"{', '.join(accepted)}; final tokens {'right' if right else 'wrong'}"
         )
-    who = engine.who
-    if settings["column"] != "none":
+    who, columns = engine.who, ["–"] * engine.k
+    sampling = settings["column"] != "none"
+    if sampling:
         from .draft_sampling import experiment
 
         sampled, wrong = experiment(timed, timeline, point, settings)
         metrics["random_sampling"] = sampled
+        columns = sampled["columns_used"]
         findings += wrong
         if wrong:
             who = who or sampled["who"]
             notes.append(sampled["effect"])
     timeline.synchronize()
+    rows = [[0, *["–"] * 6], *engine.shown] if engine.shown else []
+    metrics["table"] = {
+        "columns": COLUMNS,
+        "rows": [
+            [*row, row[0] if sampling else "–", columns[row[0]], accepted[row[0]]] for row in rows
+        ],
+    }
     return Outcome(
         service=Service(
             finished=all(r.finished for r in engine.requests),
