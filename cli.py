@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from . import __version__
+from .repro.commands.emulate import emulate
 from .repro.commands.ending import Escape, ended
 from .repro.commands.list_cases import list_cases
 from .repro.commands.run import run
@@ -43,6 +44,7 @@ app.add_typer(runs, name="runs")
 app.command(name="list")(list_cases)
 app.command()(show)
 app.command()(schema)
+app.command()(emulate)
 
 
 @app.callback(invoke_without_command=True)

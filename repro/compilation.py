@@ -83,7 +83,7 @@ def _compile_triton(op: str, path: Path, source: str) -> CompiledKernel:
     from triton.compiler import ASTSource
 
     try:
-        module = _module(path, f"specrepro_kernel_{op}")
+        module = source_module(path, f"specrepro_kernel_{op}")
         signature: Mapping[str, str] = module.SIGNATURE
         constants: Mapping[str, int] = module.CONSTANTS
         kernel = ASTSource(
@@ -142,7 +142,8 @@ class _Uncached(SourceFileLoader):
         raise OSError(f"no bytecode for {path}")
 
 
-def _module(path: Path, name: str) -> ModuleType:
+def source_module(path: Path, name: str) -> ModuleType:
+    """The module of a source file, executed here; whatever it raises comes through."""
     loader = _Uncached(name, str(path))
     module = ModuleType(name)
     module.__file__ = str(path)

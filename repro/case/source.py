@@ -76,7 +76,7 @@ def read_bytes(path: Path, what: str = "case") -> bytes:
 
 def _refuse_special(status: os.stat_result, where: str, what: str) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise CaseError(f"is not a regular file; a {what} is a YAML file", where=where)
+        raise CaseError(f"is not a regular file; {what} files are YAML text", where=where)
     if status.st_size > MAX_BYTES:
         raise CaseError(_too_large(status.st_size, what), where=where)
 

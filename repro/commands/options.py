@@ -55,3 +55,14 @@ def assignments(texts: list[str] | None) -> dict[str, str]:
             raise UsageError(f"--set {quoted(name)} is given twice")
         found[name] = value
     return found
+
+
+def triple(option: str, text: str) -> tuple[int, int, int]:
+    """`X`, `X,Y` or `X,Y,Z` of an option as three numbers, 1 where it gives none; UsageError."""
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > 3 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise UsageError(f"{option} needs X[,Y,Z], not {quoted(text)}")
+    numbers = [int(part) for part in parts] + [1, 1]
+    if not all(0 < number < 1 << 31 for number in numbers):
+        raise UsageError(f"{option} needs numbers in 1..{(1 << 31) - 1}, not {quoted(text)}")
+    return numbers[0], numbers[1], numbers[2]

@@ -37,14 +37,15 @@ MAX_DIMENSIONS = 8
 MAX_FILE = 1 << 28  # bytes of one .npy
 
 
-def load_arguments(path: Path) -> Arguments:
-    """Read and check an argument file; CaseError for the first thing wrong with it."""
-    return read_arguments(path, decode(path, read_bytes(path, "argument file"), "argument"))
+def load_arguments(path: Path) -> tuple[Arguments, str]:
+    """An argument file, checked, and its text; CaseError for the first thing wrong with it."""
+    text = decode(path, read_bytes(path, "argument"), "argument")
+    return read_arguments(path, text), text
 
 
 def read_arguments(path: Path, text: str) -> Arguments:
     """The same for its text; `path` is for messages and for the files it names."""
-    document = compose(path, text, "argument file")
+    document = compose(path, text, "set of arguments")
     reader = _Reader(path, document)
     return reader.arguments(document.data)
 

@@ -23,9 +23,9 @@ MARK = "complete"
 def main(arguments: list[str]) -> int:
     """Run the job in directory `arguments[0]`; 0 once every trial has its line."""
     directory = Path(arguments[0])
-    _end_with_parent()
+    end_with_parent()
     job = json.loads((directory / "job.json").read_text(encoding="utf-8"))
-    _limit_memory(int(job["memory_limit"]))
+    limit_memory(int(job["memory_limit"]))
     with (directory / "result.ndjson").open("w", encoding="utf-8") as out:
         for number, trial in enumerate(job["trials"]):
             _line(out, {"trial": number, **play(job, trial)})
@@ -98,7 +98,7 @@ def _device(job: Mapping[str, Any], trial: Mapping[str, Any]) -> Any:
     return EmulatorDevice(memory, stop_at_first=bool(job["stop_at_first"]))
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """On Linux, have the kernel end this process when the one that started it is gone.
 
     The child has a process group of its own, so nothing else ends it when specrepro is killed.
@@ -115,7 +115,8 @@ def _end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _limit_memory(size: int) -> None:
+def limit_memory(size: int) -> None:
+    """Bound the address space of this process to `size` bytes; no core dumps."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (size, size))

@@ -1,0 +1,174 @@
+"""`with emulate() as run:` — the Triton launches of this process, emulated on its own arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..emulator.launch import Buffer, launch
+from ..emulator.ptx import Kernel, parse
+from ..errors import Exit, SpecreproError, UsageError
+from ..records import Finding
+from .accesses import CHECKS, findings
+from .element_types import TYPES, element_type
+from .memory import aligned, encode
+from .numpy_pointer import Region, Storages, region
+from .triton_device import TritonLaunch, installed
+from .wording import located
+
+MAX_FINDINGS = 1000  # kept of one session; the rest is counted
+SHOWN = 10  # findings in the text of an exception
+
+
+class FindingsError(SpecreproError):
+    """A launch did something wrong. `findings` has the records, the text says each with its place.
+
+    Raised right after the launch, whose outputs are written.
+    """
+
+    exit_status = Exit.FAULT
+
+    def __init__(self, found: list[Finding], tensors: dict[str, str]) -> None:
+        self.findings = found
+        lines = [located(one, tensors.get(one.tensor or "")) for one in found[:SHOWN]]
+        more = len(found) - SHOWN
+        if more > 0:
+            lines.append(f"and {more} more")
+        super().__init__("\n".join(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSummary:
+    """One launch of a session. found: how many findings. instructions: executed, once for all
+    threads each. refused: why it was not executed to its end, "" where it was.
+    """
+
+    number: int
+    kernel: str
+    grid: tuple[int, int, int]
+    threads: int
+    found: int
+    instructions: int
+    refused: str = ""
+
+
+@dataclass(slots=True)
+class Emulation:
+    """The launches of a session so far.
+
+    findings: in order of launch, at most MAX_FINDINGS. unkept: how many more there were. checks:
+    which were on. tensors: name → dtype and shape of what the findings name.
+    """
+
+    raise_on_finding: bool
+    findings: list[Finding] = field(default_factory=list)
+    launches: list[LaunchSummary] = field(default_factory=list)
+    tensors: dict[str, str] = field(default_factory=dict)
+    unkept: int = 0
+    checks: tuple[str, ...] = CHECKS
+
+    def report(self) -> str:
+        """A line a finding; "" where there is none."""
+        return "\n".join(located(one, self.tensors.get(one.tensor or "")) for one in self.findings)
+
+    def launched(self, asked: TritonLaunch) -> None:
+        """Execute a launch; FindingsError for what it did wrong, if that is wanted."""
+        if min(asked.grid) <= 0:
+            return  # as a device's launcher does: nothing to start
+        number = len(self.launches)
+        summary = LaunchSummary(number, asked.name, asked.grid, 32 * asked.warps, 0, 0)
+        try:
+            found, instructions, tensors = _executed(asked, number)
+        except SpecreproError as error:
+            self.launches.append(_replaced(summary, refused=str(error)))
+            raise
+        self.launches.append(_replaced(summary, found=len(found), instructions=instructions))
+        room = max(0, MAX_FINDINGS - len(self.findings))
+        self.findings += found[:room]
+        self.unkept += len(found[room:])
+        self.tensors.update(tensors)
+        if found and self.raise_on_finding:
+            raise FindingsError(found, tensors)
+
+
+def _replaced(summary: LaunchSummary, **changes: Any) -> LaunchSummary:
+    from dataclasses import replace
+
+    return replace(summary, **changes)
+
+
+@contextmanager
+def emulate(*, raise_on_finding: bool = True) -> Iterator[Emulation]:
+    """Run Triton launches in the emulator while the context is open.
+
+    Kernels take numpy arrays and CPU torch tensors and write them in place. A pointer may touch its
+    array from its first to its last element. The first configuration of an autotuned kernel is
+    taken. raise_on_finding: FindingsError at the launch that did it; else see `findings` later.
+    UnsupportedError for what the emulator does not execute.
+    """
+    run = Emulation(raise_on_finding)
+    with installed(run.launched):
+        yield run
+
+
+@lru_cache(maxsize=64)
+def kernel_of(ptx: str, name: str) -> Kernel:
+    """The entry `name` of a PTX text, parsed once."""
+    return parse(ptx).kernels[name]
+
+
+def _executed(asked: TritonLaunch, number: int) -> tuple[list[Finding], int, dict[str, str]]:
+    storages: Storages = {}
+    regions: dict[tuple[int, int], tuple[Buffer, Region]] = {}
+    values: list[Buffer | int | float | None] = []
+    for name, kind, value in asked.arguments:
+        if not kind.startswith("*"):
+            values.append(_scalar(name, kind, value))
+        elif value is None:
+            values.append(None)
+        elif isinstance(value, int):
+            raise UsageError(f"argument {name} is an address, which is none of a tensor")
+        else:
+            memory = region(name, value, storages)
+            key = memory.address, memory.data.nbytes
+            if key not in regions or not memory.data.nbytes:
+                regions[key] = Buffer(name, memory.data), memory
+            values.append(regions[key][0])
+    blocks = asked.grid[0] * asked.grid[1] * asked.grid[2]
+    for name, size in (("global", asked.global_scratch), ("profile", asked.profile_scratch)):
+        memory_ = aligned(size * blocks, np.dtype(np.uint8))
+        values.append(Buffer(f"{name} scratch", memory_) if size else None)
+    before = [(memory, memory.data.copy()) for _, memory in regions.values() if memory.copy]
+    report = launch(
+        kernel_of(asked.ptx, asked.name),
+        grid=asked.grid,
+        block=(32 * asked.warps, 1, 1),
+        args=values,
+        shared_bytes=asked.shared_bytes,
+    )
+    for memory, old in before:
+        if not np.array_equal(memory.data.view(np.uint8), old.view(np.uint8)):
+            raise UsageError(f"{asked.name} writes to {memory.shown}, which is read-only")
+    named = {buffer.name: (buffer, memory) for buffer, memory in regions.values()}
+    sizes = {name: (b.data.size, b.data.itemsize) for name, (b, _) in named.items()}
+    found = findings(report, asked.name, number, sizes)
+    tensors = {name: f"{name} {memory.shown}" for name, (_, memory) in named.items()}
+    return found, report.instructions, tensors
+
+
+def _scalar(name: str, kind: str, value: Any) -> int | float:
+    if hasattr(value, "value"):
+        value = value.value  # a constexpr given for a parameter that is none
+    dtype = element_type(kind)
+    if dtype is None:
+        raise UsageError(f"argument {name} is of type {kind}, which no launch can pass")
+    if dtype.kind != "f":
+        return int(value)
+    if dtype.raw:
+        return int(encode(np.array([float(value)]), TYPES[dtype.name])[0])
+    return float(value)
