@@ -7,6 +7,7 @@ SpecreproError
 ├── KernelError              a shipped or edited kernel cannot be used
 │   ├── StaleKernelError     its source was edited and no compiler is at hand
 │   └── LaunchRefusedError   arguments break what the kernel was compiled for
+├── UntestableError          a build cannot be had, or cannot be looked at
 ├── InterruptedRunError      stopped by the user; the hint is the line to resume
 ├── UnsupportedError         the emulator met something it does not execute
 └── LaneError                a lane could not be started or its result could not be read
@@ -96,6 +97,12 @@ class StaleKernelError(KernelError):
 
 class LaunchRefusedError(KernelError):
     """Arguments break what the kernel was compiled for (alignment, type, range)."""
+
+
+class UntestableError(SpecreproError):
+    """A build cannot be had, is not what it says it is, or cannot be looked at."""
+
+    exit_status = Exit.UNTESTABLE
 
 
 class InterruptedRunError(SpecreproError):
