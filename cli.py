@@ -14,6 +14,7 @@ from .repro.commands.ending import Escape, ended
 from .repro.commands.list_cases import list_cases
 from .repro.commands.run import run
 from .repro.commands.runs import app as runs
+from .repro.commands.sanitize import sanitize
 from .repro.commands.schema import schema
 from .repro.commands.show import show
 from .repro.report.console import COLOR, Color
@@ -45,6 +46,9 @@ app.command(name="list")(list_cases)
 app.command()(show)
 app.command()(schema)
 app.command()(emulate)
+app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(
+    sanitize
+)
 
 
 @app.callback(invoke_without_command=True)

@@ -201,8 +201,8 @@ def _is_kernel(file: str, job: Mapping[str, Any]) -> bool:
 def _excerpts(
     found: list[Finding], job: Mapping[str, Any], lines: list[str]
 ) -> dict[str, list[list[Any]]]:
-    """Line → the lines around it, for findings in the file that the user named: no other file is
-    opened because a PTX text names it.
+    """`file:line` → the lines around it, in the file that the user named: no other file is opened
+    because a PTX text names it.
     """
     excerpts = {}
     for finding in found:
@@ -212,5 +212,6 @@ def _excerpts(
         if 0 < source.line <= len(lines):
             first = max(1, source.line - CONTEXT)
             last = min(len(lines), source.line + CONTEXT)
-            excerpts[str(source.line)] = [[n, lines[n - 1]] for n in range(first, last + 1)]
+            place = f"{job['shown']}:{source.line}"
+            excerpts[place] = [[n, lines[n - 1]] for n in range(first, last + 1)]
     return excerpts

@@ -33,11 +33,16 @@ def headline(record: Record) -> Text:
     name = plain_name(str(kernel["entry"] or kernel["file"]))
     text = Text.assemble((printable(name), "bold"), "   ")
     count = len(record["findings"]) + record["more"]
-    if record["unsupported"]:
-        return text.append("UNKNOWN", "bold yellow").append(" · it was not executed to its end")
+    return text.append_text(said_of(count, unknown=bool(record["unsupported"])))
+
+
+def said_of(count: int, *, unknown: bool) -> Text:
+    """The result in two words. unknown: something was not executed to its end."""
     if count:
-        return text.append(f"{count} FINDING{'S'[: count != 1]}", "bold red")
-    return text.append("NO FINDING", "bold green")
+        return Text(f"{count} FINDING{'S'[: count != 1]}", "bold red")
+    if unknown:
+        return Text.assemble(("UNKNOWN", "bold yellow"), " · it was not executed to its end")
+    return Text("NO FINDING", "bold green")
 
 
 def _page(record: Record, most: int | None) -> list[RenderableType]:
@@ -62,7 +67,7 @@ def _page(record: Record, most: int | None) -> list[RenderableType]:
     found = record["findings"]
     excerpts = dict(record["excerpts"])  # each is shown once
     for finding in found[:most]:
-        _finding(rows, finding, shapes, excerpts)
+        finding_rows(rows, finding, shapes.get(finding["tensor"]), excerpts)
     if most is not None and len(found) + record["more"] > most:
         rows.add_row("", Text(f"and {len(found) + record['more'] - most} more", "dim"))
     for note in record["notes"]:
@@ -77,11 +82,11 @@ def _page(record: Record, most: int | None) -> list[RenderableType]:
     return parts
 
 
-def _finding(
-    rows: Table, finding: Record, shapes: Mapping[str, str], excerpts: dict[str, Any]
+def finding_rows(
+    rows: Table, finding: Record, tensor: str | None, excerpts: dict[str, Any]
 ) -> None:
+    """Add a finding to a table of two columns. excerpts: `file:line` → lines, each shown once."""
     record = Finding.from_json(finding)
-    tensor = shapes.get(record.tensor or "")
     rows.add_row("what", Text(printable(what(record, tensor)), "bold"))
     if record.lands_in:
         rows.add_row("lands in", Text(printable(record.lands_in)))
@@ -90,7 +95,8 @@ def _finding(
     if record.request is not None:
         rows.add_row("request", Text(str(record.request)))
     if record.source:
-        excerpt = excerpts.pop(str(record.source.line), [])
+        place = f"{record.source.file}:{record.source.line}"
+        excerpt = excerpts.pop(place, [])
         rows.add_row("where", _where(record.source.file, record.source.line, excerpt))
     rows.add_row("", Text())
 

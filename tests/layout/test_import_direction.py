@@ -31,6 +31,8 @@ ROOMS = {
     "repro.compilation": "compiled",
     "repro.ptx_text": "compiled",
     "repro.emulator.": "emulator",
+    "repro.emulation.": "emulation",
+    "repro.pytest_plugin": "plugin",
     "repro.scenarios.": "scenarios",
     "repro.scenarios.declare": "declarations",
     "repro.scenarios.registry": "declarations",
@@ -48,6 +50,8 @@ ROOMS = {
     "repro.report.": "report",
     "repro.report.escape": "escape",
     "repro.report.case_page": "case page",
+    "repro.report.emulate_page": "emulate page",
+    "repro.report.sanitize_page": "emulate page",
     "repro.report.progress": "progress",
     "repro.commands.": "commands",
     "kernels.": "kernels",
@@ -55,7 +59,8 @@ ROOMS = {
 
 # room → the rooms it may know, besides itself
 KNOWS: dict[str, set[str]] = {
-    "version": set(),
+    # `from specrepro import emulate`, loaded when it is asked for
+    "version": {"emulation"},
     "marker": set(),
     "records": set(),
     "errors": set(),
@@ -73,6 +78,20 @@ KNOWS: dict[str, set[str]] = {
     # of the child the parent knows the completion mark only
     "process": {"lanes", "records"},
     "watch": set(),
+    "emulation": {
+        "emulator",
+        "compiled",
+        "findings",
+        "lanes",
+        "process",
+        "case",
+        "declarations",
+        "ops",
+        "records",
+        "errors",
+        "escape",
+    },
+    "plugin": {"emulation"},
     "plan": {"case", "declarations", "records", "errors", "escape"},
     "judge": {"plan", "catalog", "records"},
     "store": {"errors", "escape"},
@@ -92,8 +111,11 @@ KNOWS: dict[str, set[str]] = {
     # pages of runs are written from the stored run alone
     "report": {"store", "errors", "escape"},
     "case page": {"report", "case", "declarations", "records", "escape"},
+    "emulate page": {"emulation", "records", "escape"},
     "progress": {"report", "run"},
     "commands": {
+        "emulation",
+        "emulate page",
         "case",
         "declarations",
         "run",
@@ -120,6 +142,9 @@ PACKAGES: dict[str, set[str]] = {
     "findings": {"numpy"},
     "scenarios": {"numpy"},
     "emulator": {"numpy"},
+    "emulation": {"numpy", "triton", "torch"},
+    "emulate page": {"rich"},
+    "plugin": {"pytest"},
     "lanes": {"numpy"},
     "compiled": {"numpy", "triton"},
     "kernels": {"numpy", "triton"},
@@ -129,6 +154,7 @@ HEAVY = {"numpy", "pydantic", "pydantic_core", "torch", "triton", "pynvml", "yam
 
 # Modules that load others by a name made at run time, and what they load so.
 DYNAMIC = {
+    "repro.emulation.script": "the script of the user that `sanitize` was asked to run",
     "repro.scenarios.registry": "a scenario, by the name in a case file",
     "repro.lanes.reference": "the reference of an op, by its name",
 }

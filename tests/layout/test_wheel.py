@@ -35,12 +35,14 @@ def test_nothing_is_installed_under_a_generic_name(
     }
 
 
-def test_the_only_command_installed_is_specrepro(
+def test_the_only_command_installed_is_specrepro_and_the_only_plugin_is_of_pytest(
     project: dict[str, Any], wheel: dict[str, bytes]
 ) -> None:
     version = project["project"]["version"]
     entry_points = wheel[f"specrepro-{version}.dist-info/entry_points.txt"].decode()
-    assert entry_points.split() == ["[console_scripts]", "specrepro", "=", "specrepro.cli:main"]
+    commands, plugins = entry_points.split("[pytest11]")
+    assert commands.split() == ["[console_scripts]", "specrepro", "=", "specrepro.cli:main"]
+    assert plugins.split() == ["specrepro", "=", "specrepro.repro.pytest_plugin"]
 
 
 def read(root: Path, name: str) -> bytes:
