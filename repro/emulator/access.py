@@ -43,6 +43,7 @@ SPACES = {
     "shared::cta": SHARED,
     "local": LOCAL,
     "const": GENERIC,
+    "param": GENERIC,
 }
 VECTORS = {"v2": 2, "v4": 4}
 MAX_WIDTH = 16  # bytes of one access
@@ -63,12 +64,12 @@ class Form:
         self.parameter = False
         self.words = []
         for word in rest:
-            if word in SPACES:
+            if word in ("param", "param::entry", "param::func"):
+                self.parameter = True
+            elif word in SPACES:
                 self.space = SPACES[word]
             elif word in VECTORS:
                 self.elements = VECTORS[word]
-            elif word in ("param", "param::entry"):
-                self.parameter = True
             elif word.startswith(HINTS):
                 self.policy = self.policy or word == "L2::cache_hint"
             elif word not in IGNORED:
@@ -89,7 +90,9 @@ class Access:
         base = address.base
         if isinstance(base, Symbol):
             variable = builder.kernel.variables.get(base.name)
-            if variable is None or SPACES.get(variable.space) != form.space:
+            if variable is None or variable.space == "param":
+                builder.unsupported(f"{base.name} is no variable")
+            if SPACES.get(variable.space) != form.space:
                 builder.unsupported(f"{base.name} lies in another space")
         eight = isinstance(base, Register) and DTYPES[base.type].itemsize == 8
         if form.space == GENERIC and not (eight or not isinstance(base, Register)):

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
-from .declarations import SIZES, layout, variables
+from .declarations import SIZES, variables
 from .ptx import (
     Address,
     Immediate,
     Instruction,
-    Kernel,
     Negated,
     Opaque,
     Operand,
     Pair,
-    Parameter,
     Place,
     Register,
     Sink,
     Special,
+    Statics,
     Symbol,
     Variable,
     Vector,
@@ -47,6 +47,20 @@ class Scope:
         self.types: dict[str, str] = {}
         self.ranges: dict[str, tuple[str, int]] = {}
         self.labels: set[str] = set()
+        self.variables: set[str] = set()
+
+    def unique(self, name: str) -> str:
+        """A name of this scope, told apart from those of others."""
+        return name if self.number == 0 else f"{name}'{self.number}"
+
+    def variable(self, name: str) -> str:
+        """The unique name of a variable of a call, `name` itself where no scope declares it."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.variables:
+                return scope.unique(name)
+            scope = scope.outer
+        return name
 
     def register(self, name: str) -> Register | None:
         scope: Scope | None = self
@@ -56,36 +70,28 @@ class Scope:
                 kind, count = scope.ranges.get(match[1], ("", 0))
                 kind = kind if int(match[2]) < count else None
             if kind:
-                return Register(name if scope.number == 0 else f"{name}'{scope.number}", kind)
+                return Register(scope.unique(name), kind)
             scope = scope.outer
         return None
 
 
 class Body:
-    """The statements of one kernel."""
+    """The statements of one kernel or function, up to its closing brace.
 
-    def __init__(
-        self,
-        reader: Reader,
-        variables: Mapping[str, Variable],
-        name: str,
-        params: tuple[Parameter, ...],
-        reqntid: tuple[int, int, int] | None,
-        line: int,
-    ) -> None:
+    variables: what it may name. code: each instruction with its scope and the `.loc` before it.
+    """
+
+    def __init__(self, reader: Reader, variables: Mapping[str, Variable], statics: Statics) -> None:
         self.reader = reader
-        self.name = name
-        self.params = params
-        self.reqntid = reqntid
-        self.line = line
+        self.statics = statics
         self.scope = Scope(0, None)
         self.scopes = 1
         self.code: list[tuple[Instruction, Scope, Location | None]] = []
         self.labels: dict[str, int] = {}
         self.variables = dict(variables)
 
-    def kernel(self) -> tuple[Kernel, list[Location | None]]:
-        """The kernel, its places still unknown, and the `.loc` before each instruction."""
+    def read(self) -> None:
+        """Read all statements."""
         reader = self.reader
         location: Location | None = None
         depth = 1
@@ -115,31 +121,26 @@ class Body:
                 self.label(word)
             else:
                 self.code.append((self.instruction(), self.scope, location))
-        shared = [v for v in self.variables.values() if v.space == "shared"]
-        offsets, size = layout(shared)
-        kernel = Kernel(
-            self.name,
-            self.params,
-            self.reqntid,
-            tuple(self.resolved(*entry) for entry in self.code),
-            self.labels,
-            self.variables,
-            size,
-            offsets,
-            self.line,
+
+    def instructions(self) -> tuple[Instruction, ...]:
+        """What was read, with its places."""
+        places = self.reader.lines.places([location for _, _, location in self.code])
+        pairs = zip(self.code, places, strict=True)
+        return tuple(
+            replace(self.resolved(instruction, scope), place=place)
+            for (instruction, scope, _), place in pairs
         )
-        return kernel, [location for _, _, location in self.code]
+
+    def file(self) -> str:
+        """The file of the first `.loc`, in which the code is written."""
+        return self.reader.lines.own_file([location for _, _, location in self.code])
 
     def label(self, word: str) -> None:
         self.reader.at += 2
         if word in self.scope.labels:
             self.reader.fail(f"label {word} is defined twice")
         self.scope.labels.add(word)
-        self.labels[self.unique(word, self.scope)] = len(self.code)
-
-    @staticmethod
-    def unique(label: str, scope: Scope) -> str:
-        return label if scope.number == 0 else f"{label}'{scope.number}"
+        self.labels[self.scope.unique(word)] = len(self.code)
 
     def directive(self, location: Location | None) -> None:
         reader = self.reader
@@ -147,16 +148,20 @@ class Body:
         if word == ".reg":
             self.registers()
         elif word in (".shared", ".local", ".global", ".const"):
-            for variable in variables(reader, word[1:], extern=False):
+            for variable in variables(reader, word[1:]):
                 self.variables[variable.name] = variable
+                if word in (".global", ".const"):
+                    self.statics.variables[variable.name] = variable
         elif word == ".pragma":
             while reader.next() != ";":
                 continue
         elif word == ".file":
             reader.file()
         elif word == ".param":
-            for _ in variables(reader, "param", extern=False):
-                continue  # of a call, which is refused where it stands
+            for variable in variables(reader, "param"):
+                self.scope.variables.add(variable.name)
+                name = self.scope.unique(variable.name)
+                self.variables[name] = replace(variable, name=name)
         else:
             line = reader.tokens[reader.at - 1].line
             self.code.append((self._opaque(word, line), self.scope, location))
@@ -197,6 +202,10 @@ class Body:
         opcode, *modifiers = reader.next().split(".")
         if not opcode.isalnum():
             reader.fail(f"{opcode!r} is no instruction", line)
+        if opcode == "call":
+            return Instruction(
+                opcode, tuple(modifiers), self.call(), predicate, negated, line, Place("", 0)
+            )
         if self._is_opaque():
             return self._opaque(opcode, line, tuple(modifiers))
         operands = []
@@ -207,6 +216,30 @@ class Body:
         return Instruction(
             opcode, tuple(modifiers), tuple(operands), predicate, negated, line, Place("", 0)
         )
+
+    def call(self) -> tuple[Operand, ...]:
+        """`(results), callee, (arguments), prototype;`: results, callee, arguments."""
+        reader = self.reader
+        results, arguments = Vector(()), Vector(())
+        if reader.take("("):
+            results = self._arguments()
+            reader.expect(",")
+        callee = self.simple()
+        while reader.take(","):
+            if reader.take("("):
+                arguments = self._arguments()
+            else:
+                reader.next()  # the prototype of an indirect call
+        reader.expect(";")
+        return results, callee, arguments
+
+    def _arguments(self) -> Vector:
+        items = []
+        while not self.reader.take(")"):
+            items.append(self.simple())
+            if not self.reader.take(",") and self.reader.token.text != ")":
+                self.reader.fail(f"{self.reader.token.text!r} in the arguments of a call")
+        return Vector(tuple(items))
 
     def _is_opaque(self) -> bool:
         """Whether operands in parentheses, or several in brackets, come before the semicolon."""
@@ -265,7 +298,7 @@ class Body:
         if not (word[0].isalpha() or word[0] in "_$"):
             reader.at -= 1
             reader.fail(f"{word!r} is no operand")
-        return Symbol(word)
+        return Symbol(self.scope.variable(word))
 
     def literal(self) -> Immediate:
         reader = self.reader
@@ -282,9 +315,7 @@ class Body:
         value = reader.integer()
         return Immediate(-value if negative else value)
 
-    def resolved(
-        self, instruction: Instruction, scope: Scope, _location: Location | None
-    ) -> Instruction:
+    def resolved(self, instruction: Instruction, scope: Scope) -> Instruction:
         """With the label of a branch told apart by scope."""
         if instruction.opcode != "bra" or len(instruction.operands) != 1:
             return instruction
@@ -296,13 +327,4 @@ class Body:
             inner = inner.outer
         if inner is None:
             self.reader.fail(f"label {target.name} is not defined", instruction.line)
-        found = Symbol(self.unique(target.name, inner))
-        return Instruction(
-            instruction.opcode,
-            instruction.modifiers,
-            (found,),
-            instruction.predicate,
-            instruction.negated,
-            instruction.line,
-            instruction.place,
-        )
+        return replace(instruction, operands=(Symbol(inner.unique(target.name)),))

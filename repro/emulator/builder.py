@@ -24,7 +24,7 @@ from .ptx import (
     Symbol,
 )
 from .rounding import canonical
-from .storage import LOCAL_TAG, VARIABLE_TAG, window_start
+from .statics import parameter_address, variable_address
 
 SPECIAL_DTYPES: dict[str, DType] = {
     f"%{name}{axis}": SIGNED[4]
@@ -56,10 +56,10 @@ class Builder:
         self.homes = homes(kernel)
         self.spans = spans(kernel)
         self.exposed = exposed(kernel, self.spans)
-        self.variables: dict[str, int] = {}
+        self.addressed: dict[int, int] = {}
         self.computed = computed_floats(kernel)
         self.specials: dict[str, int] = {}
-        self.params: dict[tuple[int, DType], int] = {}
+        self.params: dict[tuple[int, int, DType], int] = {}
         self.typed: dict[tuple[str, DType], int] = {}
         self.constants: dict[tuple[str, bytes], int] = {}
         self.forms: dict[str, dict[DType, int]] = {}
@@ -197,19 +197,28 @@ class Builder:
         """The address of a variable in its own space."""
         variable = self.kernel.variables.get(name)
         if variable is None:
-            self.unsupported(f"{name} is not defined")
+            number = self._parameter_number(name)
+            return self.addressed.setdefault(number, parameter_address(self.kernel, number))
         if variable.dynamic:
             return self.shared_static
         if variable.space == "shared":
             return self.kernel.shared_offsets[name]
         if variable.space == "local":
             return self.local_offsets[name]
-        if variable.initial is None:
-            self.unsupported(f"{name} lies in .{variable.space} memory, with no known content")
-        tag = VARIABLE_TAG + len(self.variables)
-        if tag == LOCAL_TAG:
-            self.unsupported("too many variables")
-        return window_start(self.variables.setdefault(name, tag))
+        if variable.space == "param":
+            self.unsupported(f"{name} is a parameter of a call")
+        try:
+            return variable_address(self.kernel.statics, name)
+        except UnsupportedError as error:
+            self.unsupported(error.message)
+
+    def _parameter_number(self, name: str) -> int:
+        for number, parameter in enumerate(self.kernel.params):
+            if parameter.name == name:
+                return number
+        if name in self.kernel.functions:
+            self.unsupported(f"{name} is a function: its address is not known here")
+        return self.unsupported(f"{name} is not defined")
 
     # --- writing -------------------------------------------------------------------------------
     def both(self, op: Op) -> None:
@@ -266,20 +275,17 @@ class Builder:
         dtype = self.home(operand, default)
         return dtype if dtype.kind in "iu" else default
 
-    def parameter(self, address: Operand, dtype: DType) -> int:
-        """The slot that a launch fills with the parameter at `address`."""
+    def parameter(self, address: Operand, dtype: DType, further: int = 0) -> int:
+        """The slot that a launch fills with the parameter `further` bytes behind `address`."""
         if not isinstance(address, Address) or not isinstance(address.base, Symbol):
-            self.unsupported("only named parameters are loaded")
-        names = [parameter.name for parameter in self.kernel.params]
-        if address.base.name not in names:
-            self.unsupported(f"{address.base.name} is no parameter")
-        index = names.index(address.base.name)
+            self.unsupported("no named parameter")
+        index = self._parameter_number(address.base.name)
         parameter = self.kernel.params[index]
-        if parameter.size or address.offset:
-            self.unsupported("parameters passed as structures are not known")
-        if DTYPES[parameter.type].itemsize != dtype.itemsize:
-            self.unsupported(f"{parameter.name} has type .{parameter.type}")
-        key = (index, dtype)
+        size = parameter.size or DTYPES[parameter.type].itemsize
+        at = address.offset + further
+        if at % dtype.itemsize or not 0 <= at <= size - dtype.itemsize:
+            self.unsupported(f"bytes from {at} on of parameter {parameter.name}")
+        key = (index, at, dtype)
         if key not in self.params:
             self.params[key] = self.slot()
         return self.params[key]

@@ -35,10 +35,11 @@ NO_RESULT = frozenset(
         "applypriority",
         "brkpt",
         "pmevent",
-        "call",
+        "assertfail",
+        "recursion",
     ]
 )
-ENDS = frozenset(["bra", "ret", "exit", "trap", "bar", "barrier"])
+ENDS = frozenset(["bra", "ret", "exit", "trap", "bar", "barrier", "assertfail"])
 # Threads of a warp meet here: each begins a block, where groups join before it executes.
 MEETINGS = frozenset(["shfl", "vote", "match", "redux", "activemask"])
 

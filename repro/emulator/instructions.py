@@ -7,6 +7,7 @@ from collections.abc import Callable
 from . import (
     lower_atomic,
     lower_bits,
+    lower_call,
     lower_compare,
     lower_convert,
     lower_float,
@@ -21,6 +22,7 @@ from .ptx import Instruction
 HANDLERS: dict[str, Callable[[Builder, Instruction], None]] = {
     **lower_atomic.HANDLERS,
     **lower_bits.HANDLERS,
+    **lower_call.HANDLERS,
     **lower_compare.HANDLERS,
     **lower_convert.HANDLERS,
     **lower_integer.HANDLERS,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,6 +18,7 @@ from .memory import Memory
 from .program import GEOMETRY, MASK, MAX_SHARED, MEMORY, File, Program
 from .ptx import Kernel, Parameter
 from .report import LaunchReport, Recorder, StopLaunch, WrongAccess
+from .statics import parameter_storage, storages
 from .storage import (
     LOCAL_TAG,
     MAX_BUFFERS,
@@ -25,7 +26,6 @@ from .storage import (
     Storage,
     buffer_storage,
     row_storage,
-    variable_storage,
 )
 
 __all__ = ["Buffer", "LaunchReport", "WrongAccess", "launch"]
@@ -53,7 +53,18 @@ class Buffer:
     behind: Array | None = None
 
 
-Value = Buffer | int | float | None
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A structure passed by value. pointers: byte offset -> the buffer that an address there names.
+
+    A buffer that is an argument of the launch too is one and the same.
+    """
+
+    data: bytes
+    pointers: Mapping[int, Buffer] = field(default_factory=dict)
+
+
+Value = Buffer | Structure | int | float | bytes | None
 
 
 def launch(
@@ -69,8 +80,10 @@ def launch(
 ) -> LaunchReport:
     """Execute `kernel` for all threads, in place on the buffers.
 
-    args: in parameter order; None, and what is missing at the end, is null. shared_bytes: dynamic
-    shared memory of a block. requests: int32[grid x], the request each block column works for.
+    args: in parameter order; None, and what is missing at the end, is null; structures are bytes.
+    Variables of the module keep what is written to them for as long as `kernel` lives.
+    shared_bytes: dynamic shared memory of a block. requests: int32[grid x], the request each block
+    column works for.
     UnsupportedError before anything runs where the kernel holds what is not executed, and while it
     runs after max_instructions or where threads wait for each other for ever. LaunchRefusedError
     for arguments that no launch could have.
@@ -80,7 +93,9 @@ def launch(
     if requests is not None and requests.shape != (grid[0],):
         raise LaunchRefusedError(f"{grid[0]} block columns, requests for {requests.shape}")
     buffers, values = _arguments(kernel, args)
-    variables = [variable_storage(*each) for each in program.variables]
+    variables = storages(kernel.statics)
+    for number in program.addressed:
+        variables.append(parameter_storage(kernel, number, values[number]))
     recorder = Recorder(requests, stop_at_first=stop_at_first)
     memory = (buffers + variables, values)
     instructions = 0
@@ -94,7 +109,7 @@ def launch(
             break
         finally:
             instructions += machine.executed
-    return LaunchReport(recorder.accesses(buffers), instructions)
+    return LaunchReport(recorder.accesses(buffers), instructions, "".join(recorder.printed))
 
 
 def prepare(kernel: Kernel) -> Program:
@@ -125,28 +140,48 @@ def _arguments(kernel: Kernel, args: Sequence[Value]) -> tuple[list[Storage], li
         raise LaunchRefusedError(
             f"{kernel.name} takes {len(kernel.params)} arguments, {len(args)} were given"
         )
-    buffers: list[Storage] = []
+    known: dict[int, Storage] = {}
     bits = []
     for number, parameter in enumerate(kernel.params):
         value = args[number] if number < len(args) else None
         if isinstance(value, Buffer):
-            if DTYPES[parameter.type].itemsize != 8 or len(buffers) == MAX_BUFFERS:
+            if parameter.size or DTYPES[parameter.type].itemsize != 8:
                 raise LaunchRefusedError(f"{kernel.name}: {parameter.name} is no pointer")
-            tag = len(buffers) + 1
-            try:
-                storage = buffer_storage(value.name, value.data, tag, value.owners, value.behind)
-            except ValueError as error:
-                raise LaunchRefusedError(str(error)) from error
-            buffers.append(storage)
-            bits.append(storage.base.to_bytes(8, "little"))
+            bits.append(_pointer(kernel, value, known))
+        elif isinstance(value, Structure):
+            raw = bytearray(_scalar(kernel, parameter, value.data))
+            for at, buffer in value.pointers.items():
+                if not 0 <= at <= len(raw) - 8:
+                    raise LaunchRefusedError(f"{kernel.name}: {parameter.name} ends before {at}")
+                raw[at : at + 8] = _pointer(kernel, buffer, known)
+            bits.append(bytes(raw))
         else:
             bits.append(_scalar(kernel, parameter, value))
-    return buffers, bits
+    return list(known.values()), bits
 
 
-def _scalar(kernel: Kernel, parameter: Parameter, value: int | float | None) -> bytes:
-    if parameter.size:
-        return b""
+def _pointer(kernel: Kernel, buffer: Buffer, known: dict[int, Storage]) -> bytes:
+    """The address of a buffer. known: the storages of the launch, by the identity of buffers."""
+    if id(buffer) not in known:
+        if len(known) == MAX_BUFFERS:
+            raise LaunchRefusedError(f"{kernel.name}: more than {MAX_BUFFERS} buffers")
+        tag = len(known) + 1
+        try:
+            storage = buffer_storage(buffer.name, buffer.data, tag, buffer.owners, buffer.behind)
+        except ValueError as error:
+            raise LaunchRefusedError(str(error)) from error
+        known[id(buffer)] = storage
+    return known[id(buffer)].base.to_bytes(8, "little")
+
+
+def _scalar(kernel: Kernel, parameter: Parameter, value: int | float | bytes | None) -> bytes:
+    if parameter.size or isinstance(value, bytes):
+        size = parameter.size or DTYPES[parameter.type].itemsize
+        if value is None:
+            return bytes(size)
+        if not isinstance(value, bytes) or len(value) != size:
+            raise LaunchRefusedError(f"{kernel.name}: {parameter.name} takes {size} bytes")
+        return value
     dtype = DTYPES[parameter.type]
     if value is None:
         return bytes(dtype.itemsize)
@@ -195,10 +230,10 @@ def _machine(
     file[GEOMETRY] = lanes
     for name, slot in program.specials.items():
         file[slot] = lanes.special(name, dynamic, size)
-    for number, dtype, slot in program.params:
-        file[slot] = _parameter(bits[number], dtype)
+    for number, at, dtype, slot in program.params:
+        file[slot] = _parameter(bits[number], at, dtype)
     return Machine(program, file, file[MEMORY], kernel.name)
 
 
-def _parameter(bits: bytes, dtype: DType) -> Array:
-    return np.frombuffer(bits, UNSIGNED[dtype.itemsize]).view(dtype)
+def _parameter(bits: bytes, at: int, dtype: DType) -> Array:
+    return np.frombuffer(bits, UNSIGNED[dtype.itemsize], 1, at).view(dtype)

@@ -13,7 +13,7 @@ from .closures import apply1, copy
 from .dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, Array, DType
 from .memory import GENERIC, LOCAL, SHARED, Memory, Piece, Site
 from .program import MEMORY, File, Op
-from .ptx import Instruction, Operand, Register, Sink, Vector
+from .ptx import Address, Instruction, Operand, Register, Sink, Symbol, Vector
 from .rounding import canonical
 from .storage import LOCAL_TAG, SHARED_TAG, window_start
 
@@ -30,11 +30,12 @@ def load(builder: Builder, instruction: Instruction) -> None:
     if len(results) != form.elements:
         builder.unsupported("as many registers as elements are needed")
     dtype = _memory_dtype(builder, form, results)
-    if form.parameter:
-        if form.elements > 1:
-            builder.unsupported()
-        slot = builder.parameter(address, dtype)
-        _deliver(builder, form, results[0], dtype, slot)
+    if form.parameter and isinstance(address, Address) and isinstance(address.base, Symbol):
+        predicate = builder.predicate
+        for number, register in enumerate(results):
+            builder.predicate = predicate
+            slot = builder.parameter(address, dtype, number * dtype.itemsize)
+            _deliver(builder, form, register, dtype, slot)
         return
     predicate = builder.predicate
     access = Access(builder, address, form, dtype, writes=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .builder import Builder
+from .calls import expanded
 from .closures import apply1
 from .dataflow import ends, is_warp_barrier, meets
 from .dtypes import BOOL, DTYPES
@@ -17,6 +18,7 @@ def lower(kernel: Kernel) -> Program:
     """A kernel as a program; UnsupportedError names what it does not execute."""
     if not kernel.body:
         return Program((), (None, None, None), {}, (), kernel.shared_bytes, 0, ())
+    kernel = expanded(kernel)
     builder = Builder(kernel)
     numbers = {span.first: number for number, span in enumerate(builder.spans)}
     blocks = []
@@ -34,6 +36,8 @@ def lower(kernel: Kernel) -> Program:
                 if instruction.negated:
                     predicate = builder.compute(apply1(np.logical_not, predicate))
             if ends(instruction):
+                if instruction.opcode == "assertfail":
+                    HANDLERS["assertfail"](builder, instruction)
                 end = _end(builder, instruction, predicate, numbers)
                 continue
             if meets(instruction) or is_warp_barrier(instruction):
@@ -51,10 +55,10 @@ def lower(kernel: Kernel) -> Program:
         tuple(blocks),
         tuple(builder.template),
         builder.specials,
-        tuple((index, dtype, slot) for (index, dtype), slot in builder.params.items()),
+        tuple((*key, slot) for key, slot in builder.params.items()),
         builder.shared_static,
         builder.local_bytes,
-        tuple((kernel.variables[name], tag) for name, tag in builder.variables.items()),
+        tuple(builder.addressed),
     )
 
 
@@ -71,6 +75,8 @@ def _end(
             builder.unsupported()
         at = builder.kernel.labels[operands[0].name]
         return End("jump", instruction, predicate, numbers.get(at, len(numbers)))
+    if opcode == "assertfail":
+        return End("return", instruction, predicate)
     if opcode in ("ret", "exit", "trap"):
         if modifiers - {"uni"} or operands:
             builder.unsupported()

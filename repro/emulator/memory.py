@@ -200,9 +200,9 @@ class Memory:
 
 
 def _refuse(storage: Storage, site: Site) -> NoReturn:
-    """A kernel writes to a variable of its module, which would have to outlive the launch."""
+    """A kernel writes to a constant variable or a parameter, which is undefined."""
     raise UnsupportedError(
-        f"a write to {storage.name}, a variable of the module",
+        f"a write to {storage.name}, which is constant",
         where=f"{site.place.file}:{site.place.line}",
     )
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 
 from .body import Body
-from .declarations import parameters, variables
-from .ptx import Kernel, Module, Variable
+from .declarations import formals, layout, parameters, variables
+from .ptx import Function, Kernel, Module, Parameter, Statics, Variable
 from .reader import Reader
-from .source_lines import Location
 
 # Linkage and performance hints: they do not change what a kernel computes.
 LINKAGE = frozenset({".visible", ".extern", ".weak", ".common"})
 HINTS = frozenset({".maxntid", ".minnctapersm", ".maxnreg", ".maxnctapersm", ".noreturn"})
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What is said of a kernel or function before its body."""
+
+    name: str
+    line: int
+    params: tuple[Parameter, ...] = ()
+    reqntid: tuple[int, int, int] | None = None
+    takes: tuple[Variable, ...] = ()
+    gives: tuple[Variable, ...] = ()
 
 
 class Parser:
@@ -21,12 +32,14 @@ class Parser:
     def __init__(self, text: str) -> None:
         self.reader = Reader(text)
         self.globals: dict[str, Variable] = {}
-        self.locations: dict[str, list[Location | None]] = {}
+        self.statics = Statics()
+        # Bodies as read; `.file` may come last, so places are found at the end.
+        self.kernels: dict[str, tuple[Head, Body]] = {}
+        self.functions: dict[str, tuple[Head, Body]] = {}
 
     def module(self) -> Module:
         reader = self.reader
         version = target = ""
-        kernels: dict[str, Kernel] = {}
         while reader.token.text:
             word = reader.next()
             if word == ".version":
@@ -43,48 +56,80 @@ class Parser:
             elif word in LINKAGE:
                 continue
             elif word == ".entry":
-                kernel = self.entry()
-                if kernel is not None:
-                    if kernel.name in kernels:
-                        reader.fail(f"kernel {kernel.name} is defined twice")
-                    kernels[kernel.name] = kernel
+                self.entry()
             elif word == ".func":
-                self.skip_function()
+                self.function()
+            elif word == ".alias":
+                reader.fail("aliases of functions are not known")
             elif word in (".global", ".const", ".shared"):
                 extern = reader.at >= 2 and reader.tokens[reader.at - 2].text == ".extern"
                 for variable in variables(self.reader, word[1:], extern=extern):
                     self.globals[variable.name] = variable
+                    if word == ".shared":
+                        self.statics.shared.add(variable.name)
+                    else:
+                        self.statics.variables[variable.name] = variable
             elif word == ".loc":
                 reader.location()
             else:
                 reader.at -= 1
                 reader.fail(f"{word!r} is not known at module level")
-        return Module(version, target, {name: self.placed(kernels[name]) for name in kernels})
+        functions: dict[str, Function] = {}
+        for name, (head, body) in self.functions.items():
+            functions[name] = Function(
+                name,
+                head.takes,
+                head.gives,
+                body.instructions(),
+                body.labels,
+                body.variables,
+                body.file(),
+            )
+        kernels = {name: self.kernel(*found, functions) for name, found in self.kernels.items()}
+        return Module(version, target, kernels)
 
-    def placed(self, kernel: Kernel) -> Kernel:
-        """`kernel` with the source place of every instruction."""
-        reader = self.reader
-        places = reader.lines.places(self.locations[kernel.name])
-        pairs = zip(kernel.body, places, strict=True)
-        return replace(kernel, body=tuple(replace(at, place=place) for at, place in pairs))
+    def kernel(self, head: Head, body: Body, functions: dict[str, Function]) -> Kernel:
+        shared = [v for v in body.variables.values() if v.space == "shared"]
+        offsets, size = layout(shared)
+        return Kernel(
+            head.name,
+            head.params,
+            head.reqntid,
+            body.instructions(),
+            body.labels,
+            body.variables,
+            size,
+            offsets,
+            head.line,
+            functions,
+            self.statics,
+            body.file(),
+        )
 
-    def skip_function(self) -> None:
-        """Device functions are only reached by `call`, which nothing here executes."""
+    def function(self) -> None:
+        """`.func (results) name (parameters) { ... }`, or without a body."""
         reader = self.reader
-        depth = 0
-        while True:
+        gives: tuple[Variable, ...] = ()
+        while reader.token.text.startswith("."):
+            reader.next()  # .attribute and its like: hints of linkers
+        if reader.take("("):
+            gives = tuple(formals(reader))
+        line = reader.token.line
+        name = reader.next()
+        takes = tuple(formals(reader)) if reader.take("(") else ()
+        while not reader.take("{"):
             word = reader.next()
-            if word == "{":
-                depth += 1
-            elif word == "}":
-                depth -= 1
-                if depth == 0:
-                    return
-            elif word == ";" and depth == 0:
+            if word == ";":
                 return
+            if word not in HINTS:
+                reader.fail(f"{word!r} is not known before the body of a function")
+        if name in self.functions:
+            reader.fail(f"function {name} is defined twice")
+        body = Body(reader, self.globals, self.statics)
+        body.read()
+        self.functions[name] = Head(name, line, takes=takes, gives=gives), body
 
-    # --- a kernel ------------------------------------------------------------------------------
-    def entry(self) -> Kernel | None:
+    def entry(self) -> None:
         reader = self.reader
         line = reader.token.line
         name = reader.next()
@@ -106,9 +151,11 @@ class Parser:
                 while reader.token.text[:1].isdigit() or reader.take(","):
                     reader.at += reader.token.text[:1].isdigit()
             elif word == ";":
-                return None
+                return
             else:
                 reader.fail(f"{word!r} is not known before the body of a kernel")
-        body = Body(self.reader, self.globals, name, params, reqntid, line)
-        kernel, self.locations[name] = body.kernel()
-        return kernel
+        if name in self.kernels:
+            reader.fail(f"kernel {name} is defined twice")
+        body = Body(reader, self.globals, self.statics)
+        body.read()
+        self.kernels[name] = Head(name, line, params, reqntid), body

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .dtypes import DType
-from .ptx import Instruction, Variable
+from .ptx import Instruction
 
 File = list[Any]  # the register file
 Op = Callable[[File], None]
@@ -58,14 +58,15 @@ class Block:
 class Program:
     """A lowered kernel. template: the register file before the batch's own values are put in.
 
-    specials: slot of each special register used. params: (parameter, dtype, slot).
-    shared_static, local_bytes: bytes a block, a thread. variables: of the module, with their tags.
+    specials: slot of each special register used. params: (parameter, byte, dtype, slot).
+    shared_static, local_bytes: bytes a block, a thread. addressed: parameters whose address is
+    taken.
     """
 
     blocks: tuple[Block, ...]
     template: tuple[Any, ...]
     specials: dict[str, int]
-    params: tuple[tuple[int, DType, int], ...]
+    params: tuple[tuple[int, int, DType, int], ...]
     shared_static: int
     local_bytes: int
-    variables: tuple[tuple[Variable, int], ...]
+    addressed: tuple[int, ...]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Operands of a form that is not read: of calls, textures, unknown directives."""
+    """Operands of a form that is not read: of textures, unknown directives."""
 
 
 Simple = Register | Special | Immediate | Symbol | Negated | Sink
@@ -122,11 +123,26 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
+class Relocation:
+    """`size` bytes of an address, from its byte `first` on, in a variable's initial bytes.
+
+    They lie at `offset`; the address is that of byte `addend` of `name`.
+    """
+
+    offset: int
+    name: str
+    addend: int
+    first: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Variable:
     """A variable in memory. `space`: shared, local, global, const or param. size: bytes.
 
-    dynamic: an `.extern .shared` array, as long as the launch says. initial: its bytes where they
-    are plain numbers; None: not given, or addresses.
+    dynamic: an `.extern .shared` array, as long as the launch says. initial: its first bytes, None
+    where they are not given. addresses: which of them are addresses of variables. external: lies
+    in another module.
     """
 
     name: str
@@ -135,6 +151,37 @@ class Variable:
     align: int
     dynamic: bool = False
     initial: bytes | None = None
+    addresses: tuple[Relocation, ...] = ()
+    external: bool = False
+
+
+class Statics:
+    """The variables of a module in global and constant memory.
+
+    variables: by name. shared: names of its variables in shared memory, which only kernels that
+    name them have. content: what whoever runs the kernels keeps between launches.
+    """
+
+    def __init__(self) -> None:
+        self.variables: dict[str, Variable] = {}
+        self.shared: set[str] = set()
+        self.content: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A device function. takes, gives: its parameters and results, variables of space param.
+
+    labels, variables: as a kernel has them. file: of its first `.loc`.
+    """
+
+    name: str
+    takes: tuple[Variable, ...]
+    gives: tuple[Variable, ...]
+    body: tuple[Instruction, ...]
+    labels: Mapping[str, int]
+    variables: Mapping[str, Variable]
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -142,7 +189,9 @@ class Kernel:
     """An entry. `labels`: name to index into `body`. `variables`: all it may name, by name.
 
     reqntid: the block the kernel was compiled for, None where it does not say.
-    shared_bytes: static shared memory.
+    shared_bytes: static shared memory. functions: what it may call. statics: the variables of its
+    module in global and constant memory, shared by the kernels of the module. file: its own, of
+    its first `.loc`.
     """
 
     name: str
@@ -154,6 +203,9 @@ class Kernel:
     shared_bytes: int
     shared_offsets: Mapping[str, int]
     line: int
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    statics: Statics = field(default_factory=Statics)
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from .storage import Storage, lands_in
 READS = frozenset({Kind.OUT_OF_BOUNDS_READ, Kind.FOREIGN_READ})
 NULL_REACH = 1 << 30  # bytes around address 0 that count as coming from a null pointer
 PIECES = 256  # arrays kept before they are merged
+MAX_PRINTED = 1 << 16  # characters of one launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,8 @@ class WrongAccess:
     elements: sorted, unique flat elements of the buffer's dtype, only the wrong ones; byte offsets
     for shared and local memory, byte addresses where there is no buffer. bytes_past_end: of the
     first wrong byte past the end, None where none is. width: bytes of one access. block, thread:
-    of the first wrong thread in launch order. threads: how many took part.
+    of the first wrong thread in launch order. threads: how many took part. message: of an assertion
+    that failed.
     """
 
     kind: Kind
@@ -41,14 +43,19 @@ class WrongAccess:
     line: int
     request: int | None
     lands_in: str
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchReport:
-    """What a launch did wrong. instructions: executed, each once for all threads it ran for."""
+    """What a launch did wrong. instructions: executed, each once for all threads it ran for.
+
+    printed: what its threads printed, in the order in which they did.
+    """
 
     accesses: tuple[WrongAccess, ...]
     instructions: int
+    printed: str = ""
 
 
 class StopLaunch(Exception):
@@ -63,6 +70,7 @@ class _Entry:
     elements: list[Array] = field(default_factory=list)
     threads: list[Array] = field(default_factory=list)
     past: int | None = None
+    message: str = ""
 
     def merge(self) -> None:
         self.elements = [np.unique(np.concatenate(self.elements))]
@@ -75,6 +83,8 @@ class Recorder:
     def __init__(self, requests: Array | None, *, stop_at_first: bool) -> None:
         self.requests = requests
         self.stop_at_first = stop_at_first
+        self.printed: list[str] = []
+        self.left = MAX_PRINTED
         self.entries: dict[tuple[Kind, Place, str | None, int | None], _Entry] = {}
 
     def add(
@@ -105,9 +115,24 @@ class Recorder:
             if self.stop_at_first:
                 raise StopLaunch
 
-    def trap(self, place: Place, lanes: Array, geometry: Geometry) -> None:
-        """Record that `lanes` executed a trap."""
-        self.add(Kind.TRAP, place, None, np.zeros(lanes.size, np.int64), lanes, 0, geometry)
+    def trap(self, place: Place, lanes: Array, geometry: Geometry, message: str = "") -> None:
+        """Record that `lanes` executed a trap, or an assertion that failed with `message`."""
+        try:
+            self.add(Kind.TRAP, place, None, np.zeros(lanes.size, np.int64), lanes, 0, geometry)
+        finally:
+            for (kind, at, _, _), entry in self.entries.items():
+                if (kind, at) == (Kind.TRAP, place):
+                    entry.message = entry.message or message
+
+    def print(self, text: str) -> bool:
+        """Keep what a thread prints; False when there is no room for more."""
+        if self.left <= 0:
+            return False
+        self.printed.append(text[: self.left])
+        self.left -= len(text)
+        if self.left <= 0:
+            self.printed.append(f"\n[nothing after {MAX_PRINTED} characters is kept]\n")
+        return True
 
     def _by_request(self, lanes: Array, geometry: Geometry) -> list[tuple[int | None, Array]]:
         if self.requests is None:
@@ -172,6 +197,7 @@ class Recorder:
                     place.line,
                     request,
                     _lands_in(kind, entry.storage, elements, buffers),
+                    entry.message,
                 )
             )
         return tuple(sorted(records, key=_order))

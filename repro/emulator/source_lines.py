@@ -54,6 +54,11 @@ class SourceLines:
             places.append(place)
         return places
 
+    def own_file(self, locations: Sequence[Location | None]) -> str:
+        """The file in which code with these `.loc` is written; "" where there is none."""
+        own = next((at.frames[-1][0] for at in locations if at is not None), None)
+        return "" if own is None else self.files.get(own, "")
+
     def _place(self, location: Location, own: int | None) -> Place | None:
         for file, line, _ in location.frames:
             if file == own and line > 0:

@@ -9,12 +9,12 @@ import numpy as np
 
 from ..ops import Owners
 from .dtypes import Array, DType
-from .ptx import Variable
 
 TAG_BITS = 48  # an address is tag << TAG_BITS | where in the storage
 MIDDLE = 1 << 46  # where a buffer begins: far from the next tag, however far an overrun goes
 LOCAL_TAG, SHARED_TAG = 0x7FFE, 0x7FFF
 VARIABLE_TAG = 0x7000  # of the first variable of the module
+PARAMETER_TAG = 0x7800  # of the first parameter, for kernels that take its address
 MAX_BUFFERS = VARIABLE_TAG - 1
 ADDRESS_BITS = 0xFF  # low bits of a buffer's address are those it has in this process
 
@@ -38,8 +38,8 @@ class Storage:
 
     data: uint8, live. base: address of the first byte. size: bytes that may be touched, in each row
     for shared and local memory. starts: for each lane the first byte of its row; None: one row.
-    itemsize: bytes of an element, 1 for all but buffers. frozen: a variable of the module, which no
-    launch may change.
+    itemsize: bytes of an element, 1 for all but buffers. frozen: constant memory, which no launch
+    may change.
     """
 
     name: str
@@ -102,12 +102,6 @@ def row_storage(name: str, tag: int, size: int, rows: int, row: Array) -> Storag
     starts = row * stride if rows > 1 else np.zeros(1, np.int64)
     memory = np.zeros(rows * stride, np.uint8)
     return Storage(name, memory, window_start(tag), size, 1, starts=starts)
-
-
-def variable_storage(variable: Variable, tag: int) -> Storage:
-    """The storage of a variable whose content is known."""
-    data = np.frombuffer(variable.initial or b"", np.uint8)
-    return Storage(variable.name, data, window_start(tag), variable.size, 1, frozen=True)
 
 
 def window_start(tag: int) -> int:

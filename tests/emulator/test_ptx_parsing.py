@@ -172,13 +172,15 @@ def test_sections_of_debug_data_are_skipped() -> None:
         ("cvt.f16.f32 %h, %f;", "cvt.f16.f32"),
         ("cvt.rn.f32.f16 %f, %h;", "cvt.rn.f32.f16"),
         ("st.global.b32 [%v1], %v1;", "an address of less than 64 bits"),
-        ("call.uni (%v1), helper, (%v1);", "call.uni is not supported"),
+        ("call.uni (%v1), helper, (%v1);", "an argument that is no variable of .param space"),
+        ("call.uni helper, ();", "helper has no body here"),
+        ("call.uni %at, ();", "an indirect call"),
         (".branchtargets here, there;", ".branchtargets is not supported"),
         ("brx.idx %v1, table;", "brx.idx is not supported"),
         ("mov.u64 %at, nowhere;", "nowhere is not defined"),
-        ("mov.u64 %at, constant;", "constant lies in .const memory, with no known"),
-        ("ld.param.u32 %v1, [p7];", "p7 is no parameter"),
-        ("ld.param.u32 %v1, [p0];", "p0 has type .u64"),
+        ("mov.u64 %at, constant;", "the address of nowhere, which is no variable"),
+        ("ld.param.u32 %v1, [p7];", "p7 is not defined"),
+        ("ld.param.u64 %at, [p0+4];", "bytes from 4 on of parameter p0"),
     ],
 )
 def test_what_is_not_executed_is_refused_before_anything_runs(
@@ -186,7 +188,7 @@ def test_what_is_not_executed_is_refused_before_anything_runs(
 ) -> None:
     text = (
         HEADER
-        + f""".const .align 4 .b8 constant[8] = {{generic(nowhere)}};
+        + f""".const .align 8 .u64 constant[1] = {{generic(nowhere)}};
 .entry k(.param .u64 p0) {{ {DECLARE}
 {instruction}
 ret; }}"""

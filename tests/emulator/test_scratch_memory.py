@@ -135,7 +135,15 @@ def test_tables_of_the_module_are_read_and_end_at_their_size(run: Run) -> None:
     assert access.lands_in == "outside table of 12 bytes"
 
 
-def test_a_write_to_a_variable_of_the_module_is_refused(run: Run) -> None:
-    built = parse(TABLE.replace("@@", "st.global.b32 [%x], %v;")).kernels["k"]
-    with pytest.raises(UnsupportedError, match="a write to table, a variable of the module"):
-        run(built, 1, 3, [Buffer("out", np.zeros(3, np.int32))])
+def test_a_variable_of_the_module_keeps_what_a_launch_writes(run: Run) -> None:
+    built = parse(TABLE.replace("@@", "st.global.b32 [%x], 5;")).kernels["k"]
+    out = np.zeros(3, np.int32)
+    for first in (7, 5):
+        assert run(built, 1, 3, [Buffer("out", out)]).accesses == ()
+        assert [value ^ 0x3F000000 for value in out.tolist()] == [first, -8, 9]
+
+
+def test_a_write_to_constant_memory_is_refused(run: Run) -> None:
+    text = TABLE.replace("@@", "mov.u64 %x, half; st.global.b32 [%x], 5;")
+    with pytest.raises(UnsupportedError, match="a write to half, which is constant"):
+        run(parse(text).kernels["k"], 1, 3, [Buffer("out", np.zeros(3, np.int32))])
