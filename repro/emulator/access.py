@@ -7,19 +7,16 @@ import numpy as np
 from .builder import Builder
 from .closures import apply1
 from .dtypes import DTYPES, SIGNED, Array, DType
-from .memory import GENERIC, LOCAL, SHARED, Site
+from .memory import GENERIC, LOCAL, SHARED
 from .program import MASK, File
 from .ptx import Address, Instruction, Operand, Register, Symbol
+from .site import Site
 
 # Order and caching of accesses: in an emulated launch each is done when it is executed.
 IGNORED = frozenset(
     [
         "weak",
         "volatile",
-        "relaxed",
-        "acquire",
-        "release",
-        "acq_rel",
         "sys",
         "gpu",
         "cta",
@@ -36,6 +33,8 @@ IGNORED = frozenset(
         "cta",
     ]
 )
+# Accesses that are no race with each other (memory consistency model of PTX, strong operations).
+STRONG = frozenset(["relaxed", "acquire", "release", "acq_rel"])
 HINTS = ("L1::", "L2::")
 SPACES = {
     "global": GENERIC,
@@ -62,6 +61,7 @@ class Form:
         self.elements = 1
         self.policy = False
         self.parameter = False
+        self.strong = False
         self.words = []
         for word in rest:
             if word in ("param", "param::entry", "param::func"):
@@ -72,6 +72,8 @@ class Form:
                 self.elements = VECTORS[word]
             elif word.startswith(HINTS):
                 self.policy = self.policy or word == "L2::cache_hint"
+            elif word in STRONG:
+                self.strong = True
             elif word not in IGNORED:
                 self.words.append(word)
 
@@ -80,7 +82,14 @@ class Access:
     """What loads, stores and atomics share: which lanes touch which addresses."""
 
     def __init__(
-        self, builder: Builder, address: Operand, form: Form, dtype: DType, *, writes: bool
+        self,
+        builder: Builder,
+        address: Operand,
+        form: Form,
+        dtype: DType,
+        *,
+        writes: bool,
+        updates: bool = False,
     ) -> None:
         if not isinstance(address, Address):
             builder.unsupported("no address")
@@ -106,8 +115,15 @@ class Access:
         self.predicate = builder.predicate
         builder.predicate = None
         self.site = Site(
-            builder.instruction.place, form.space, (dtype, form.elements), width, writes
+            builder.instruction.place,
+            form.space,
+            (dtype, form.elements),
+            width,
+            writes,
+            atomic=updates or form.strong,
+            updates=updates,
         )
+        builder.grain = min(builder.grain, width.bit_length() - 1)
 
     def lanes(self, file: File) -> tuple[Array, Lanes] | None:
         """Addresses and the lanes they belong to (None: all); None where no lane is active.

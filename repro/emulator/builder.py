@@ -66,6 +66,7 @@ class Builder:
         self.fast: list[Op] = []
         self.slow: list[Op] = []
         self.predicate: int | None = None
+        self.grain = 4  # log2 of the bytes of the narrowest access
         self.instruction = kernel.body[0]
         locals_ = [v for v in kernel.variables.values() if v.space == "local"]
         self.local_offsets, self.local_bytes = layout(locals_)

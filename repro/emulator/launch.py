@@ -10,8 +10,11 @@ import numpy as np
 
 from ..errors import LaunchRefusedError
 from ..ops import Owners
+from . import checks as checking
 from .dtypes import DTYPES, UNSIGNED, Array, DType
 from .geometry import WARP, Triple, geometry
+from .global_races import GlobalRaces, watch
+from .lower_copy import finish
 from .lowering import lower
 from .machine import Machine
 from .memory import Memory
@@ -44,13 +47,15 @@ class Buffer:
     """A pointer argument. data: one-dimensional storage, changed in place.
 
     behind: what lies right behind it, where that is known: reads that land there are recorded and
-    return it. owners: who may touch which unit of it.
+    return it. owners: who may touch which unit of it. initialised: bool[bytes of data], which bytes
+    somebody wrote, changed in place as stores write them; None: all.
     """
 
     name: str
     data: Array
     owners: Owners | None = None
     behind: Array | None = None
+    initialised: Array | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +82,14 @@ def launch(
     requests: Array | None = None,
     stop_at_first: bool = False,
     max_instructions: int = MAX_INSTRUCTIONS,
+    checks: frozenset[str] = checking.DEFAULT,
 ) -> LaunchReport:
     """Execute `kernel` for all threads, in place on the buffers.
 
     args: in parameter order; None, and what is missing at the end, is null; structures are bytes.
     Variables of the module keep what is written to them for as long as `kernel` lives.
     shared_bytes: dynamic shared memory of a block. requests: int32[grid x], the request each block
-    column works for.
+    column works for. checks: of checks.ALL, those to make besides the limits.
     UnsupportedError before anything runs where the kernel holds what is not executed, and while it
     runs after max_instructions or where threads wait for each other for ever. LaunchRefusedError
     for arguments that no launch could have.
@@ -96,20 +102,37 @@ def launch(
     variables = storages(kernel.statics)
     for number in program.addressed:
         variables.append(parameter_storage(kernel, number, values[number]))
-    recorder = Recorder(requests, stop_at_first=stop_at_first)
+    checks = checking.chosen(checks)
+    recorder = Recorder(requests, stop_at_first=stop_at_first, checks=checks)
+    for storage in variables:
+        storage.watch = None  # it may be of an earlier launch, which they outlive
+    watched: list[GlobalRaces] = []
+    if checking.GLOBAL_RACE in checks and grid != (1, 1, 1):
+        watched = watch(buffers + variables, recorder.warnings, program.grain)
     memory = (buffers + variables, values)
     instructions = 0
     for first, count in _batches(program, grid, block, shared_bytes):
         where = (first, count, block, grid)
         machine = _machine(program, kernel, where, memory, recorder, shared_bytes)
+        for each in watched:
+            each.geometry = machine.geometry
         try:
             with np.errstate(all="ignore"):
                 machine.run(max_instructions - instructions)
+                finish(machine.memory)
+                for each in watched:
+                    each.settle(last=first + count == grid[0] * grid[1] * grid[2])
         except StopLaunch:
             break
         finally:
             instructions += machine.executed
-    return LaunchReport(recorder.accesses(buffers), instructions, "".join(recorder.printed))
+    return LaunchReport(
+        recorder.accesses(buffers),
+        instructions,
+        "".join(recorder.printed),
+        recorder.warnings.warnings(),
+        checks,
+    )
 
 
 def prepare(kernel: Kernel) -> Program:
@@ -167,7 +190,14 @@ def _pointer(kernel: Kernel, buffer: Buffer, known: dict[int, Storage]) -> bytes
             raise LaunchRefusedError(f"{kernel.name}: more than {MAX_BUFFERS} buffers")
         tag = len(known) + 1
         try:
-            storage = buffer_storage(buffer.name, buffer.data, tag, buffer.owners, buffer.behind)
+            storage = buffer_storage(
+                buffer.name,
+                buffer.data,
+                tag,
+                buffer.owners,
+                buffer.behind,
+                buffer.initialised,
+            )
         except ValueError as error:
             raise LaunchRefusedError(str(error)) from error
         known[id(buffer)] = storage
@@ -221,12 +251,15 @@ def _machine(
     lanes = geometry(*batch)
     buffers, bits = arguments
     size = program.shared_static + dynamic
-    shared = row_storage("shared memory", SHARED_TAG, size, lanes.count, lanes.row)
+    marked = checking.INITIALISED in recorder.checks
+    shared = row_storage("shared memory", SHARED_TAG, size, lanes.count, lanes.row, marked=marked)
     local_rows = lanes.lanes if program.local_bytes else 1
-    local = row_storage("local memory", LOCAL_TAG, program.local_bytes, local_rows, lanes.lane)
+    local = row_storage(
+        "local memory", LOCAL_TAG, program.local_bytes, local_rows, lanes.lane, marked=marked
+    )
     file: File = list(program.template)
     file[MASK] = None
-    file[MEMORY] = Memory(buffers, shared, local, lanes, recorder)
+    file[MEMORY] = Memory(buffers, shared, local, lanes, recorder, program.grain)
     file[GEOMETRY] = lanes
     for name, slot in program.specials.items():
         file[slot] = lanes.special(name, dynamic, size)

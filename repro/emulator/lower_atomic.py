@@ -30,7 +30,7 @@ def atomic(builder: Builder, instruction: Instruction) -> None:
     dtype = DTYPES[form.kind]
     values = [builder.read(operand, dtype) for operand in operands[1:]]
     predicate = builder.predicate
-    access = Access(builder, operands[0], form, dtype, writes=True)
+    access = Access(builder, operands[0], form, dtype, writes=True, updates=True)
     slot = builder.slot()
     builder.both(_atomic(access, name, values, slot))
     builder.predicate = predicate

@@ -11,10 +11,11 @@ from .access import SPACES, Access, Form, Lanes
 from .builder import Builder
 from .closures import apply1, copy
 from .dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, Array, DType
-from .memory import GENERIC, LOCAL, SHARED, Memory, Piece, Site
+from .memory import GENERIC, LOCAL, SHARED, Memory, Piece
 from .program import MEMORY, File, Op
 from .ptx import Address, Instruction, Operand, Register, Sink, Symbol, Vector
 from .rounding import canonical
+from .site import Site
 from .storage import LOCAL_TAG, SHARED_TAG, window_start
 
 WINDOWS = {SHARED: window_start(SHARED_TAG), LOCAL: window_start(LOCAL_TAG)}
@@ -114,9 +115,9 @@ def _store(access: Access, slots: list[int]) -> Op:
             return
         addresses, lanes = active
         memory: Memory = file[MEMORY]
-        for records, at, which in memory.resolve(site, addresses, lanes):
-            for number, slot in enumerate(slots):
-                values = file[slot]
+        stored = tuple([file[slot] for slot in slots])
+        for records, at, which in memory.resolve(site, addresses, lanes, stored):
+            for number, values in enumerate(stored):
                 if values.size > 1:
                     values = values if lanes is None else values[lanes]
                     values = values if which is None else values[which]

@@ -7,7 +7,7 @@ import numpy as np
 from .builder import Builder
 from .calls import expanded
 from .closures import apply1
-from .dataflow import ends, is_warp_barrier, meets
+from .dataflow import WHOLE, ends, is_warp_barrier, meets
 from .dtypes import BOOL, DTYPES
 from .instructions import HANDLERS
 from .program import Block, End, Program
@@ -59,6 +59,7 @@ def lower(kernel: Kernel) -> Program:
         builder.shared_static,
         builder.local_bytes,
         tuple(builder.addressed),
+        builder.grain,
     )
 
 
@@ -95,6 +96,8 @@ def _members(builder: Builder, instruction: Instruction) -> int:
     """The slot of the member mask of a meeting."""
     if instruction.opcode == "activemask":
         return builder.constant(0, DTYPES["u32"])
+    if instruction.opcode in WHOLE:
+        return builder.constant(-1, DTYPES["u32"])
     named = instruction.operands[-1] if instruction.operands else None
     if isinstance(named, Register):
         # The scheduler looks at it before the block runs, so where it is kept between blocks.

@@ -10,12 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import UnsupportedError
+from .checks import BARRIER
 from .dtypes import Array
 from .geometry import WARP
 from .memory import Memory
 from .program import MASK, Block, End, File, Program
 
 NOWHERE = -1
+EVERYBODY = 0xFFFFFFFF  # the member mask of a whole warp
 
 
 class Machine:
@@ -32,6 +34,8 @@ class Machine:
         self.waiting: Array | None = None  # bool[lanes]: at a barrier
         self.resume = np.zeros(0, np.int64)  # block after the barrier, for the waiting
         self.barriers = np.zeros(0, np.int64)  # its number
+        self.races = memory.races
+        self.barriers_matter = BARRIER in memory.recorder.checks
         self.executed = 0  # instructions, each once for all threads it ran for
 
     def run(self, budget: int) -> None:
@@ -54,13 +58,17 @@ class Machine:
                 mask = self._together(at, block, mask)
                 if mask is None:
                     continue
+            if block.members is not None:
+                self._met(block, block.members, mask)
             self._count(block, budget)
             file[MASK] = mask
             for op in block.slow:
                 op(file)
             self._end(block.end, at, mask, alone=False)
         if self.waiting is not None:
-            raise UnsupportedError("threads wait for ever at different barriers", where=self.name)
+            self._stuck()
+        if self.races is not None:
+            self.races.settle()
 
     def _run_alone(self, at: int, mask: Array | None, budget: int) -> None:
         """Run the only group there is, up to where its threads part or exit."""
@@ -68,6 +76,8 @@ class Machine:
         file[MASK] = mask
         while at < len(blocks):
             block = blocks[at]
+            if block.members is not None:
+                self._met(block, block.members, mask)
             self._count(block, budget)
             for op in block.fast:
                 op(file)
@@ -85,6 +95,8 @@ class Machine:
                 at = end.target
             elif end.kind in ("fall", "barrier", "jump") or not going:
                 at += 1  # a barrier finds all living threads here
+                if end.kind == "barrier" and going and self.races is not None:
+                    self.races.passed()
             else:
                 break
         else:
@@ -123,6 +135,8 @@ class Machine:
         elif end.kind == "barrier":
             if alone:
                 self._join(at + 1, mask)
+                if self.races is not None:
+                    self.races.passed()
             else:
                 self._wait(mask, at + 1, end.barrier)
         else:
@@ -175,11 +189,40 @@ class Machine:
         if not complete.any():
             return
         going = (waiting & complete[:, None]).reshape(-1)
+        if self.races is not None:
+            self.races.passed(complete if not complete.all() else None)
+        if self.barriers_matter:
+            self._apart(going)
         for at in np.unique(self.resume[going]):
             self._join(int(at), going & (self.resume == at))
         self.waiting = self.waiting & ~going
         if not self.waiting.any():
             self.waiting = None
+
+    def _apart(self, going: Array) -> None:
+        """Threads of one warp pass an aligned barrier from different places: undefined."""
+        shape = (-1, WARP)
+        resume = self.resume.reshape(shape)
+        least = np.where(going.reshape(shape), resume, len(self.program.blocks)).min(1)
+        most = np.where(going.reshape(shape), resume, NOWHERE).max(1)
+        if (least < most).any():
+            self._diverged(going & np.repeat(least < most, WARP), aligned=True)
+
+    def _stuck(self) -> None:
+        """Threads wait for ever at different barriers."""
+        if not self.barriers_matter:
+            raise UnsupportedError("threads wait for ever at different barriers", where=self.name)
+        self._diverged(self.waiting, aligned=False)
+        self.waiting = None
+
+    def _diverged(self, lanes: Array | None, *, aligned: bool) -> None:
+        """Record that waiting threads are at barriers that part them."""
+        for resume in np.unique(self.resume[lanes]):
+            barrier = self.program.blocks[int(resume) - 1].end.instruction
+            if aligned and barrier.opcode == "barrier" and "aligned" not in barrier.modifiers:
+                continue
+            here = np.flatnonzero(lanes & (self.resume == resume))
+            self.memory.recorder.diverged(barrier.place, here, self.geometry)
 
     # --- meetings ------------------------------------------------------------------------------
     def _together(self, at: int, block: Block, mask: Array) -> Array | None:
@@ -200,6 +243,48 @@ class Machine:
             self.parked[at] = rest | self.parked[at] if at in self.parked else rest
         return complete.reshape(-1) if complete.any() else None
 
+    def _met(self, block: Block, members_at: int, mask: Array | None) -> None:
+        """Threads `mask` (None: all) begin a block with a meeting."""
+        members = self.file[members_at]
+        if members.size == 1:
+            named = int(members[0]) & EVERYBODY
+            if named == 0:
+                return  # activemask, which orders nothing
+            if named == EVERYBODY:
+                if self.races is not None:
+                    if self.geometry.padded == WARP and self._everybody(mask):
+                        self.races.passed()  # all threads of each block
+                    else:
+                        self.races.meet(mask, members)
+                return
+        if self.races is not None:
+            self.races.meet(mask, members)
+        if self.barriers_matter:
+            unnamed = self._unnamed(members, mask)
+            if unnamed.size:
+                self.memory.recorder.diverged(block.first.place, unnamed, self.geometry)
+
+    def _everybody(self, mask: Array | None) -> bool:
+        """Whether `mask` is all living threads."""
+        if mask is None or self.living is None:
+            return mask is None
+        return mask is self.living or not np.logical_or.reduce(mask ^ self.living)
+
+    def _unnamed(self, members: Array, mask: Array | None) -> Array:
+        """Lanes whose member mask leaves them out, or that meet lanes with another mask."""
+        geometry = self.geometry
+        masks = np.broadcast_to(members.view(np.uint32), geometry.lanes).reshape(-1, WARP)
+        here = np.ones(geometry.lanes, np.bool_) if mask is None else mask
+        if mask is None and geometry.running is not None:
+            here = geometry.running
+        here = here.reshape(-1, WARP)
+        bits = np.arange(WARP, dtype=np.uint32)
+        named = ((masks[:, :, None] >> bits) & 1).astype(np.bool_)
+        own = named[:, bits, bits]
+        other = masks[:, :, None] != masks[:, None, :]
+        wrong = ~own | (named & other & here[:, None, :]).any(axis=2)
+        return np.flatnonzero(here & wrong)
+
     def _named_by(self, members: Array, here: Array) -> Array:
         """bool[warps, 32]: lanes that some present lane's member mask names."""
         bits = np.where(here, members.view(np.uint32).reshape(here.shape), 0)
@@ -219,6 +304,12 @@ class Machine:
             if complete is not None:
                 self._join(at, complete)
                 progress = True
+        if not progress and self.barriers_matter:
+            for at, mask in parked.items():
+                first = self.program.blocks[at].first
+                self.memory.recorder.diverged(first.place, np.flatnonzero(mask), self.geometry)
+                self._leave(mask)
+            return bool(self.groups)
         if not progress:
             first = self.program.blocks[min(parked)].first
             raise UnsupportedError(

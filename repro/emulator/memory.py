@@ -10,26 +10,17 @@ import numpy as np
 from ..errors import UnsupportedError
 from ..ops import EVERYBODY
 from ..records import Kind
-from .dtypes import Array, DType
+from .checks import ALIGNMENT, INITIALISED, OWNERSHIP, SHARED_RACE
+from .copies import Copies
+from .dtypes import Array
 from .geometry import Geometry
-from .ptx import Place
+from .initialised import complete, mark, missing
 from .report import Recorder
+from .shared_races import SharedRaces
+from .site import Site
 from .storage import LOCAL_TAG, SHARED_TAG, TAG_BITS, Storage
 
 GENERIC, SHARED, LOCAL = "generic", "shared", "local"
-
-
-class Site(NamedTuple):
-    """An instruction that touches memory, as far as the checks need it.
-
-    key: dtype and elements of one access; width: its bytes.
-    """
-
-    place: Place
-    space: str
-    key: tuple[DType, int]
-    width: int
-    writes: bool
 
 
 class Piece(NamedTuple):
@@ -41,7 +32,7 @@ class Piece(NamedTuple):
 
 
 class Memory:
-    """All memory of one batch of blocks."""
+    """All memory of one batch of blocks. grain: log2 of the width of the narrowest access."""
 
     def __init__(
         self,
@@ -50,6 +41,7 @@ class Memory:
         local: Storage,
         geometry: Geometry,
         recorder: Recorder,
+        grain: int = 0,
     ) -> None:
         self.spaces = {SHARED: shared, LOCAL: local}
         self.storages = {storage.base >> TAG_BITS: storage for storage in buffers}
@@ -57,13 +49,27 @@ class Memory:
         self.storages[LOCAL_TAG] = local
         self.geometry = geometry
         self.recorder = recorder
-        self.owners_matter = recorder.requests is not None
+        self.copies = Copies(geometry.lanes)
+        self.alignment = ALIGNMENT in recorder.checks
+        self.owners_matter = recorder.requests is not None and OWNERSHIP in recorder.checks
+        self.initialised = INITIALISED in recorder.checks
+        self.races: SharedRaces | None = None
+        if SHARED_RACE in recorder.checks and shared.size:
+            self.races = SharedRaces(shared, geometry, recorder, grain)
+            shared.watch = self.races.touch
 
-    def resolve(self, site: Site, addresses: Array, lanes: Array | None) -> list[Piece]:
+    def resolve(
+        self,
+        site: Site,
+        addresses: Array,
+        lanes: Array | None,
+        values: tuple[Array, ...] = (),
+    ) -> list[Piece]:
         """The records behind `addresses` (int64[accesses]), wrong ones recorded and left out.
 
         lanes: the lane of each access; None: access i is lane i's, or one address for all lanes.
-        In shared and local space an address is an offset.
+        In shared and local space an address is an offset. values: of a store, what is stored: for
+        each element an array of one value a lane of the batch, or of one value.
         """
         if site.space == GENERIC:
             storage = self.storages.get(int(addresses[0]) >> TAG_BITS)
@@ -86,8 +92,37 @@ class Memory:
                     if lanes is not None and starts.size > 1:
                         starts = starts[lanes]
                     offsets = offsets + starts
-                return [Piece(records, offsets >> shift, None)]
-        return self._resolve(site, addresses + base if base else addresses, lanes)
+                at = offsets >> shift
+                if storage.marks is not None and not site.keeps:
+                    self._mark(site, storage, at, lanes)
+                if storage.watch is not None:
+                    storage.watch(site, at, lanes, values)
+                return [Piece(records, at, None)]
+        return self._resolve(site, addresses + base if base else addresses, lanes, values)
+
+    def _mark(self, site: Site, storage: Storage, at: Array, lanes: Array | None) -> None:
+        """Look whether what is read was written, and note what is written.
+
+        at: records of the site's width. Of a read only bytes that nobody wrote are wrong.
+        """
+        if self.initialised and site.reads and not complete(storage, site.width, at):
+            lanes = self.geometry.lane if lanes is None else lanes
+            at = np.broadcast_to(at, lanes.shape)
+            offsets, which = missing(storage, site.width, at)
+            if storage.starts is not None:
+                offsets = offsets % (storage.data.size // storage.rows)
+            self.recorder.add(
+                Kind.UNINITIALISED_READ,
+                site.place,
+                storage,
+                offsets,
+                lanes[which],
+                site.width,
+                self.geometry,
+                span=1,
+            )
+        if site.writes:
+            mark(storage, site, at)
 
     def _owned(self, site: Site, storage: Storage, offsets: Array, lanes: Array | None) -> bool:
         """Whether no access at `offsets`, all inside, is foreign; False where that takes more."""
@@ -112,7 +147,9 @@ class Memory:
             return np.full(self.geometry.lanes, EVERYBODY, np.int32)
         return np.broadcast_to(self.recorder.requests[self.geometry.column], self.geometry.lanes)
 
-    def _resolve(self, site: Site, addresses: Array, lanes: Array | None) -> list[Piece]:
+    def _resolve(
+        self, site: Site, addresses: Array, lanes: Array | None, values: tuple[Array, ...]
+    ) -> list[Piece]:
         """The same for accesses of which some are wrong or in different storages."""
         if lanes is None:
             lanes = self.geometry.lane
@@ -122,11 +159,17 @@ class Memory:
         for tag in np.unique(tags):
             which = np.flatnonzero(tags == tag)
             storage = self.storages.get(int(tag))
-            pieces += self._one(site, storage, addresses[which], lanes[which], which)
+            pieces += self._one(site, storage, addresses[which], lanes[which], which, values)
         return pieces
 
     def _one(
-        self, site: Site, storage: Storage | None, addresses: Array, lanes: Array, which: Array
+        self,
+        site: Site,
+        storage: Storage | None,
+        addresses: Array,
+        lanes: Array,
+        which: Array,
+        values: tuple[Array, ...],
     ) -> list[Piece]:
         if storage is None:
             self._wrong(_outside(site, None), site, None, addresses, lanes)
@@ -136,6 +179,11 @@ class Memory:
         offsets = addresses - storage.base
         misaligned = (addresses & (site.width - 1)) != 0
         if misaligned.any():
+            if not self.alignment:
+                raise UnsupportedError(
+                    "a misaligned access, with the check of alignment off",
+                    where=f"{site.place.file}:{site.place.line}",
+                )
             self._wrong(
                 Kind.MISALIGNED_ACCESS, site, storage, offsets[misaligned], lanes[misaligned]
             )
@@ -152,7 +200,12 @@ class Memory:
             if storage.starts is not None:
                 starts = storage.starts
                 at = at + (starts[lanes[good]] if starts.size > 1 else starts)
-            pieces.append(Piece(records, at >> shift, which[good]))
+            at = at >> shift
+            if storage.marks is not None and not site.keeps:
+                self._mark(site, storage, at, lanes[good])
+            if storage.watch is not None:
+                storage.watch(site, at, lanes[good], values)
+            pieces.append(Piece(records, at, which[good]))
         return pieces
 
     def _behind(

@@ -60,7 +60,7 @@ class Program:
 
     specials: slot of each special register used. params: (parameter, byte, dtype, slot).
     shared_static, local_bytes: bytes a block, a thread. addressed: parameters whose address is
-    taken.
+    taken. grain: log2 of the bytes of the narrowest access.
     """
 
     blocks: tuple[Block, ...]
@@ -70,3 +70,4 @@ class Program:
     shared_static: int
     local_bytes: int
     addressed: tuple[int, ...]
+    grain: int = 0

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from ..ops import EVERYBODY, NOBODY
 from ..records import Kind
+from .checks import DEFAULT
 from .dtypes import Array
 from .geometry import Geometry, Triple
 from .ptx import Place
+from .races import GlobalRace, Other, Race, RaceKey, Races, Side, other, told
 from .storage import Storage, lands_in
 
 READS = frozenset({Kind.OUT_OF_BOUNDS_READ, Kind.FOREIGN_READ})
@@ -28,7 +30,7 @@ class WrongAccess:
     for shared and local memory, byte addresses where there is no buffer. bytes_past_end: of the
     first wrong byte past the end, None where none is. width: bytes of one access. block, thread:
     of the first wrong thread in launch order. threads: how many took part. message: of an assertion
-    that failed.
+    that failed. other: of a race, the other side.
     """
 
     kind: Kind
@@ -44,18 +46,22 @@ class WrongAccess:
     request: int | None
     lands_in: str
     message: str = ""
+    other: Other | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchReport:
     """What a launch did wrong. instructions: executed, each once for all threads it ran for.
 
-    printed: what its threads printed, in the order in which they did.
+    printed: what its threads printed, in the order in which they did. warnings: races between its
+    blocks. checks: those that were on (checks.py), `bounds` among them.
     """
 
     accesses: tuple[WrongAccess, ...]
     instructions: int
     printed: str = ""
+    warnings: tuple[GlobalRace, ...] = ()
+    checks: frozenset[str] = frozenset()
 
 
 class StopLaunch(Exception):
@@ -80,8 +86,17 @@ class _Entry:
 class Recorder:
     """Collects what goes wrong in one launch. requests: int32[grid x], None: not declared."""
 
-    def __init__(self, requests: Array | None, *, stop_at_first: bool) -> None:
+    def __init__(
+        self,
+        requests: Array | None,
+        *,
+        stop_at_first: bool,
+        checks: frozenset[str] = DEFAULT,
+    ) -> None:
         self.requests = requests
+        self.checks = checks
+        self.races = Races()  # in shared memory
+        self.warnings = Races()  # between blocks
         self.stop_at_first = stop_at_first
         self.printed: list[str] = []
         self.left = MAX_PRINTED
@@ -114,6 +129,19 @@ class Recorder:
             )
             if self.stop_at_first:
                 raise StopLaunch
+
+    def race(
+        self, storage: Storage, one: Side, two: Side, elements: Array, geometry: Geometry
+    ) -> None:
+        """Record a race in shared memory."""
+        self.races.add(storage, one, two, elements, geometry)
+        if self.stop_at_first:
+            raise StopLaunch
+
+    def diverged(self, place: Place, lanes: Array, geometry: Geometry) -> None:
+        """Record that `lanes` are at a barrier that not all reach who must."""
+        nothing = np.zeros(lanes.size, np.int64)
+        self.add(Kind.DIVERGENT_BARRIER, place, None, nothing, lanes, 0, geometry)
 
     def trap(self, place: Place, lanes: Array, geometry: Geometry, message: str = "") -> None:
         """Record that `lanes` executed a trap, or an assertion that failed with `message`."""
@@ -200,12 +228,35 @@ class Recorder:
                     entry.message,
                 )
             )
+        records += [_raced(key, race, self.requests) for key, race in self.races.found.items()]
         return tuple(sorted(records, key=_order))
 
 
-def _order(access: WrongAccess) -> tuple[str, int, str, str, int]:
+def _raced(key: RaceKey, race: Race, requests: Array | None) -> WrongAccess:
+    block, thread = race.geometry.place(race.thread)
+    second = other(key, race)
+    request = None if requests is None else int(requests[block[0]])
+    return WrongAccess(
+        Kind.SHARED_RACE,
+        None,
+        race.elements[0].astype(np.int64),
+        None,
+        race.width,
+        block,
+        thread,
+        int(race.threads[0].size),
+        key.place.file,
+        key.place.line,
+        None if request == EVERYBODY else request,
+        f"{key.storage}, {told(second)}",
+        other=second,
+    )
+
+
+def _order(access: WrongAccess) -> tuple[str, int, str, str, int, str]:
     request = -1 if access.request is None else access.request
-    return access.file, access.line, access.kind, access.buffer or "", request
+    buffer = access.buffer or ""
+    return access.file, access.line, access.kind, buffer, request, access.lands_in
 
 
 def touched(offsets: Array, width: int, itemsize: int) -> Array:
@@ -217,7 +268,7 @@ def touched(offsets: Array, width: int, itemsize: int) -> Array:
 
 
 def _lands_in(kind: Kind, storage: Storage | None, elements: Array, buffers: list[Storage]) -> str:
-    if kind is Kind.TRAP:
+    if kind in (Kind.TRAP, Kind.DIVERGENT_BARRIER):
         return ""
     first = int(elements[0])
     if storage is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from ..ops import Owners
 from .dtypes import Array, DType
+from .site import Site
 
 TAG_BITS = 48  # an address is tag << TAG_BITS | where in the storage
 MIDDLE = 1 << 46  # where a buffer begins: far from the next tag, however far an overrun goes
@@ -17,6 +19,11 @@ VARIABLE_TAG = 0x7000  # of the first variable of the module
 PARAMETER_TAG = 0x7800  # of the first parameter, for kernels that take its address
 MAX_BUFFERS = VARIABLE_TAG - 1
 ADDRESS_BITS = 0xFF  # low bits of a buffer's address are those it has in this process
+
+
+# Told of every access that goes through: the instruction, its records (in the window of its
+# width), the lanes (None: all), the values that it stores.
+Watch = Callable[[Site, Array, "Array | None", "tuple[Array, ...]"], None]
 
 
 class Window(NamedTuple):
@@ -39,7 +46,8 @@ class Storage:
     data: uint8, live. base: address of the first byte. size: bytes that may be touched, in each row
     for shared and local memory. starts: for each lane the first byte of its row; None: one row.
     itemsize: bytes of an element, 1 for all but buffers. frozen: constant memory, which no launch
-    may change.
+    may change. marks: uint8, 1 for each byte of data that somebody wrote; None: all are. watch: who
+    is told of what goes through.
     """
 
     name: str
@@ -52,6 +60,10 @@ class Storage:
     origin: Array | None = None
     starts: Array | None = None
     frozen: bool = False
+    rows: int = 1
+    marks: Array | None = None
+    watch: Watch | None = None
+    marked: dict[int, Array] = field(default_factory=dict)
     windows: dict[tuple[DType, int], Window] = field(default_factory=dict)
 
     @property
@@ -77,7 +89,12 @@ class Storage:
 
 
 def buffer_storage(
-    name: str, data: Array, tag: int, owners: Owners | None, behind: Array | None
+    name: str,
+    data: Array,
+    tag: int,
+    owners: Owners | None,
+    behind: Array | None,
+    initialised: Array | None = None,
 ) -> Storage:
     """The storage of a one-dimensional contiguous array. ValueError on any other."""
     if data.ndim != 1 or not data.flags.c_contiguous:
@@ -90,18 +107,34 @@ def buffer_storage(
         raise ValueError(
             f"{name}: {owners.of.size} units of {owners.unit} for {data.size} elements"
         )
+    if initialised is not None and (
+        initialised.dtype != np.bool_
+        or initialised.shape != (data.nbytes,)
+        or not initialised.flags.c_contiguous
+        or not initialised.flags.writeable
+    ):
+        raise ValueError(f"{name}: one bool that can be written for each of {data.nbytes} bytes")
+    marks = None if initialised is None else initialised.view(np.uint8)
     base = (tag << TAG_BITS) + MIDDLE + (address(data) & ADDRESS_BITS)
     raw = data.view(np.uint8)
     stated = None if behind is None else np.ascontiguousarray(behind).view(np.uint8)
-    return Storage(name, raw, base, raw.size, data.dtype.itemsize, owners, stated, data)
+    return Storage(
+        name, raw, base, raw.size, data.dtype.itemsize, owners, stated, data, marks=marks
+    )
 
 
-def row_storage(name: str, tag: int, size: int, rows: int, row: Array) -> Storage:
-    """Zeroed memory of `size` bytes for each of `rows`; `row`: the row of each lane."""
+def row_storage(
+    name: str, tag: int, size: int, rows: int, row: Array, *, marked: bool = False
+) -> Storage:
+    """Zeroed memory of `size` bytes for each of `rows`; `row`: the row of each lane.
+
+    marked: with marks, of which none is set.
+    """
     stride = max(16, -(-size // 16) * 16)
     starts = row * stride if rows > 1 else np.zeros(1, np.int64)
     memory = np.zeros(rows * stride, np.uint8)
-    return Storage(name, memory, window_start(tag), size, 1, starts=starts)
+    marks = np.zeros(memory.size, np.uint8) if marked else None
+    return Storage(name, memory, window_start(tag), size, 1, starts=starts, rows=rows, marks=marks)
 
 
 def window_start(tag: int) -> int:

@@ -1,0 +1,203 @@
+"""Who touched a piece of memory last, as far as it takes to find the next unordered access.
+
+Memory is cut into granules of the width of the narrowest access. An access is one integer: when it
+was, which instruction, and whose it was. Agents (threads, or blocks) come in groups (warps); inside
+a group there is more order than between groups, so of reads and of atomic accesses three are kept:
+the latest, the latest by another agent of its group, the latest by another group. What is older is
+ordered before whatever these are ordered before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from .dtypes import Array
+from .site import RACES, Site
+
+AGENT_BITS, SITE_BITS = 20, 16
+TIME_SHIFT = AGENT_BITS + SITE_BITS
+AGENTS, SITES = (1 << AGENT_BITS) - 1, (1 << SITE_BITS) - 1
+
+# (agents, other agents): the latest time at which what the others did is known to the agents.
+Known = Callable[[Array, Array], Array]
+
+
+class Touch(NamedTuple):
+    """One instruction's accesses.
+
+    at: number of each one's record of the site's width, or one for all. lanes: None: all. values:
+    of a store, an array an element, with one value a lane of the batch, or one for all.
+    """
+
+    site: Site
+    at: Array
+    lanes: Array | None
+    values: tuple[Array, ...]
+
+
+class Conflict(NamedTuple):
+    """Unordered accesses: those of an instruction, numbered `which`, and an earlier one of each.
+
+    same: for each, whether both write and leave the same value; None: not both write.
+    """
+
+    which: Array
+    earlier: Array
+    same: Array | None = None
+
+
+class Latest:
+    """The latest accesses of one manner to each of `granules`."""
+
+    def __init__(self, granules: int, kept: int) -> None:
+        self.slots = [np.zeros(granules, np.int64) for _ in range(kept)]
+        self.used = False
+
+    def conflicts(self, granules: Array, agents: Array, known: Known) -> list[Conflict]:
+        """What is here of other agents and not known to `agents`, who touch `granules` now."""
+        found = []
+        for slot in self.slots if self.used else ():
+            earlier = slot[granules]
+            others = (earlier & AGENTS) - 1
+            which = ((earlier != 0) & (others != agents)).nonzero()[0]
+            if which.size:
+                times = earlier[which] >> TIME_SHIFT
+                unknown = times > known(agents[which], others[which])
+                which = which[unknown]
+                if which.size:
+                    found.append(Conflict(which, earlier[which]))
+        return found
+
+    def put(self, granules: Array, entries: Array) -> Array:
+        """Note the accesses; those that are latest now, of several to one granule the last one."""
+        self.used = True
+        self.slots[0][granules] = entries
+        result: Array = self.slots[0][granules]
+        return result
+
+    def add(self, granules: Array, entries: Array, groups: Callable[[Array], Array]) -> None:
+        """Note the accesses, and keep of those that they displace what says more."""
+        self.used = True
+        first, same, other = self.slots
+        before = first[granules]
+        now = self.put(granules, entries)
+        for older in (before, entries):
+            which = ((older != 0) & ((older ^ now) & AGENTS != 0)).nonzero()[0]
+            if not which.size:
+                continue
+            displaced, at = older[which], granules[which]
+            alike = groups((displaced & AGENTS) - 1) == groups((now[which] & AGENTS) - 1)
+            same[at[alike]] = displaced[alike]
+            other[at[~alike]] = displaced[~alike]
+
+
+class Shadow:
+    """Reads, writes and atomic accesses of `granules`, and what was written last (uint8 rows)."""
+
+    def __init__(self, granules: int, grain: int, groups: Callable[[Array], Array]) -> None:
+        self.grain, self.groups = grain, groups
+        self.latest = {manner: Latest(granules, 3) for manner in ("read", "poll", "atomic")}
+        self.latest["write"] = self.written = Latest(granules, 1)
+        self.content = np.zeros((granules, 1 << grain), np.uint8)
+
+    def touch(
+        self, site: Site, granules: Array, entries: Array, known: Known, raw: Array | None
+    ) -> list[Conflict]:
+        """Note accesses to `granules` by `entries`; those that others' accesses conflict with.
+
+        raw: what a store writes, a row a granule.
+        """
+        agents = (entries & AGENTS) - 1
+        found: list[Conflict] = []
+        for manner in RACES[site.manner]:
+            if manner != "write" or raw is None:
+                found += self.latest[manner].conflicts(granules, agents, known)
+        if raw is None:
+            self.latest[site.manner].add(granules, entries, self.groups)
+            return found
+        for which, earlier, _ in self.written.conflicts(granules, agents, known):
+            same = (raw[which] == self.content[granules[which]]).all(axis=1)
+            found.append(Conflict(which, earlier, same))
+        self.content[granules] = raw
+        now = self.written.put(granules, entries)
+        lost = (((now ^ entries) & AGENTS) != 0).nonzero()[0]
+        if lost.size:
+            same = (raw[lost] == self.content[granules[lost]]).all(axis=1)
+            found.append(Conflict(lost, now[lost], same))
+        return found
+
+
+def written_bytes(touch: Touch, lanes: Array) -> Array:
+    """uint8[accesses, width]: what a store writes, by the accesses of `lanes`."""
+    dtype, elements = touch.site.key
+    raw = np.empty((lanes.size, elements), dtype)
+    for number, values in enumerate(touch.values):
+        chosen = values if values.size == 1 else values[lanes]
+        raw[:, number] = chosen if chosen.dtype == dtype else chosen.view(dtype)
+    return raw.view(np.uint8).reshape(lanes.size, touch.site.width)
+
+
+def alone(
+    touches: list[Touch],
+    agents: Callable[[Array], Array],
+    lane: Array,
+    size: int,
+    *,
+    same_is_fine: bool,
+) -> bool:
+    """Whether no byte of `size` bytes is written by one agent and touched by another.
+
+    A quick look that may say no for nothing. Atomic accesses do not count against each other;
+    same_is_fine: nor do writes of one instruction that leave the same value. lane: every lane of
+    the batch.
+    """
+    if not any(touch.site.writes for touch in touches):
+        return True
+    grain = min(touch.site.width for touch in touches)
+    owners = np.zeros(-(-size // grain // 16) * 16, np.int32)
+    placed = []
+    for site, at, lanes, values in touches:
+        who = agents(lane if lanes is None else lanes)
+        if at.size != who.size:
+            at = np.broadcast_to(at, who.shape)
+        view = owners.reshape(-1, site.width // grain)
+        placed.append((site, view, at, who))
+        if not site.writes:
+            continue
+        before = view[at]
+        if site.atomic:
+            if ((before != 0) & (before != ATOMIC)).any():
+                return False
+            view[at] = ATOMIC
+            continue
+        mine = who[:, None] + 1
+        if ((before != 0) & (before != mine)).any():
+            return False
+        view[at] = mine
+        lost = ((view[at] != mine).any(axis=1)).nonzero()[0]
+        if lost.size and not (same_is_fine and _same(Touch(site, at, lanes, values), lane)):
+            return False
+    for site, view, at, who in placed:
+        if not site.writes:
+            found = view[at]
+            wrong = (found != 0) & (found != who[:, None] + 1)
+            if site.atomic:
+                wrong &= found != ATOMIC
+            if wrong.any():
+                return False
+    return True
+
+
+ATOMIC = -1  # an owner of its own
+
+
+def _same(touch: Touch, lane: Array) -> bool:
+    """Whether accesses to one record all write the same there."""
+    if all(values.size == 1 for values in touch.values):
+        return True
+    raw = written_bytes(touch, lane if touch.lanes is None else touch.lanes)
+    _, first, which = np.unique(touch.at, return_index=True, return_inverse=True)
+    return bool((raw == raw[first[which]]).all())

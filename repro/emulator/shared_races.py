@@ -1,0 +1,205 @@
+"""Races in shared memory: threads of a block that touch a byte with nothing between them.
+
+What orders two threads of a block: a barrier of the block; for threads of one warp also a meeting
+(bar.warp.sync, shfl.sync, vote.sync...) that both take part in. That the lanes of a warp execute
+an instruction together orders nothing.
+
+While threads run, accesses are only noted. At a barrier of all blocks a quick look tells whether
+they may be forgotten; else they are gone through one by one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .dtypes import Array
+from .geometry import WARP, Geometry
+from .races import Side
+from .report import Recorder, touched
+from .shadow import (
+    AGENT_BITS,
+    AGENTS,
+    SITES,
+    TIME_SHIFT,
+    Conflict,
+    Shadow,
+    Touch,
+    alone,
+    written_bytes,
+)
+from .site import Site
+from .storage import Storage
+
+LIMIT = 1 << 19  # accesses noted before they are gone through
+
+
+class Meeting(NamedTuple):
+    """Threads `mask` (None: all) met, each those that its bits in `members` name."""
+
+    mask: Array | None
+    members: Array
+
+
+class Passed(NamedTuple):
+    """The blocks `rows` passed a barrier."""
+
+    rows: Array
+
+
+class SharedRaces:
+    """The shared memory of one batch of blocks."""
+
+    def __init__(
+        self, storage: Storage, geometry: Geometry, recorder: Recorder, grain: int
+    ) -> None:
+        self.storage, self.geometry, self.recorder, self.grain = storage, geometry, recorder, grain
+        self.noted: list[Touch | Meeting | Passed] = []
+        self.size = 0
+        self.carried = False  # what was gone through since the last barrier of all is in `shadow`
+        self.time = 1
+        self.shadow: Shadow | None = None
+        self.sites: list[Site] = []
+        self.numbers: dict[int, int] = {}
+        # Up to when what was done is known: to all threads of a block, of a warp, to each lane of
+        # each other lane of its warp.
+        self.blocks = np.zeros(geometry.count, np.int64)
+        self.warps = np.zeros(geometry.lanes // WARP, np.int64)
+        self.pairs: Array | None = None
+
+    # --- while threads run ---------------------------------------------------------------------
+    def touch(self, site: Site, at: Array, lanes: Array | None, values: tuple[Array, ...]) -> None:
+        """Note an access: its records in the memory of all blocks."""
+        self.noted.append(Touch(site, at, lanes, values))
+        self.size += at.size
+        if self.size > LIMIT:
+            self._go_through()
+            self.carried = True
+
+    def meet(self, mask: Array | None, members: Array) -> None:
+        """Threads of a warp have met."""
+        if self.noted or self.carried:
+            self.noted.append(Meeting(mask, members))
+
+    def passed(self, rows: Array | None = None) -> None:
+        """The blocks `rows` (None: all) have passed a barrier."""
+        if rows is None:
+            self.settle()
+            self.carried = False
+        elif self.noted or self.carried:
+            self.noted.append(Passed(rows))
+
+    def settle(self) -> None:
+        """Look at what was noted; nothing noted later is unordered with it."""
+        if not self.noted:
+            if self.carried:
+                self.blocks[:] = self.time
+                self.time += 1
+            return
+        touches = [each for each in self.noted if isinstance(each, Touch)]
+        size = self.storage.data.size
+        if self.carried or not alone(touches, _itself, self.geometry.lane, size, same_is_fine=True):
+            self._go_through()
+        self.noted.clear()
+        self.size = 0
+        self.blocks[:] = self.time
+        self.time += 1
+
+    # --- one by one ----------------------------------------------------------------------------
+    def _go_through(self) -> None:
+        if self.shadow is None:
+            granules = self.storage.data.size >> self.grain
+            self.shadow = Shadow(granules, self.grain, _warp)
+        for each in self.noted:
+            if isinstance(each, Touch):
+                self._touch(self.shadow, each)
+                continue
+            if isinstance(each, Passed):
+                self.blocks[each.rows] = self.time
+            else:
+                self._meet(each)
+            self.time += 1
+        self.noted.clear()
+        self.size = 0
+
+    def _touch(self, shadow: Shadow, touch: Touch) -> None:
+        site = touch.site
+        lanes = self.geometry.lane if touch.lanes is None else touch.lanes
+        pieces = site.width >> self.grain
+        number = self.numbers.setdefault(id(site), len(self.numbers))
+        if number == len(self.sites):
+            self.sites.append(site)
+        granules = np.broadcast_to(touch.at, lanes.shape) * pieces
+        raw = None
+        if site.writes and not site.atomic:
+            raw = written_bytes(touch, lanes).reshape(-1, 1 << self.grain)
+        if pieces > 1:
+            granules = (granules[:, None] + np.arange(pieces)).reshape(-1)
+            lanes = np.repeat(lanes, pieces)
+        stamp = (self.time << TIME_SHIFT) | ((number & SITES) << AGENT_BITS)
+        entries = (lanes + 1) | stamp
+        for conflict in shadow.touch(site, granules, entries, self._known, raw):
+            self._report(site, granules, lanes, conflict)
+
+    def _known(self, lanes: Array, others: Array) -> Array:
+        known: Array = self.blocks[lanes // self.geometry.padded]
+        warp = lanes // WARP
+        alike = warp == others // WARP
+        inside = self.warps[warp]
+        if self.pairs is not None:
+            inside = np.maximum(inside, self.pairs[warp, lanes % WARP, others % WARP])
+        return np.where(alike, np.maximum(known, inside), known)
+
+    def _meet(self, meeting: Meeting) -> None:
+        shape = (-1, WARP)
+        geometry = self.geometry
+        threads = np.ones(geometry.lanes, np.bool_)
+        threads = threads if geometry.running is None else geometry.running
+        here = threads if meeting.mask is None else meeting.mask
+        here, threads = here.reshape(shape), threads.reshape(shape)
+        members = np.broadcast_to(meeting.members.view(np.uint32), geometry.lanes).reshape(shape)
+        named = ((members[:, :, None] >> np.arange(WARP, dtype=np.uint32)) & 1).astype(np.bool_)
+        whole = (here == threads).all(1) & (named | ~threads[:, None, :]).all((1, 2))
+        self.warps[whole] = self.time
+        part = (~whole & here.any(1)).nonzero()[0]
+        if not part.size:
+            return
+        if self.pairs is None:
+            self.pairs = np.zeros((here.shape[0], WARP, WARP), np.int64)
+        together = named[part] & here[part][:, :, None] & here[part][:, None, :]
+        known = np.maximum(self.pairs[part], self.warps[part][:, None, None])
+        # What any of those it meets knows, a lane knows from now on.
+        spread = known.copy()
+        for lane in range(WARP):
+            theirs = np.where(together[:, :, lane, None], known[:, lane, None, :], 0)
+            spread = np.maximum(spread, theirs)
+        self.pairs[part] = np.where(together, self.time, spread)
+
+    def _report(self, site: Site, granules: Array, lanes: Array, conflict: Conflict) -> None:
+        """Record it, but for writes of one instruction that leave the same value."""
+        which, earlier, same = conflict
+        sites = (earlier >> AGENT_BITS) & SITES
+        if same is not None:
+            differ = ~(same & (sites == self.numbers[id(site)]))
+            which, earlier, sites = which[differ], earlier[differ], sites[differ]
+        row = self.storage.data.size // self.geometry.count
+        for number in np.unique(sites):
+            chosen = which[sites == number]
+            others = ((earlier[sites == number]) & AGENTS) - 1
+            offsets = (granules[chosen] << self.grain) % row
+            self.recorder.race(
+                self.storage,
+                Side(site, self.geometry.identities(lanes[chosen])),
+                Side(self.sites[number], self.geometry.identities(others)),
+                touched(offsets, 1 << self.grain, 1),
+                self.geometry,
+            )
+
+
+def _itself(lanes: Array) -> Array:
+    return lanes
+
+
+def _warp(lanes: Array) -> Array:
+    return lanes // WARP
