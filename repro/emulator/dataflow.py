@@ -37,11 +37,17 @@ NO_RESULT = frozenset(
         "pmevent",
         "assertfail",
         "recursion",
+        "cp",
+        "stmatrix",
     ]
 )
 ENDS = frozenset(["bra", "ret", "exit", "trap", "bar", "barrier", "assertfail"])
 # Threads of a warp meet here: each begins a block, where groups join before it executes.
-MEETINGS = frozenset(["shfl", "vote", "match", "redux", "activemask"])
+MEETINGS = frozenset(
+    ["shfl", "vote", "match", "redux", "activemask", "ldmatrix", "stmatrix", "movmatrix", "mma"]
+)
+# Of these, the ones that need the whole warp.
+WHOLE = frozenset(["ldmatrix", "stmatrix", "movmatrix", "mma"])
 
 
 def meets(instruction: Instruction) -> bool:
