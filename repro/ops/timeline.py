@@ -131,15 +131,22 @@ class Timeline:
             raise ValueError(f"{target!r} has {target.size} elements, the source {source.size}")
         self._enqueue(_Work(partial(self.device.write, target, source)))
 
-    def record(self) -> Event:
-        """Mark this point of the current stream."""
-        event = Event()
+    def record(self, event: Event | None = None) -> Event:
+        """Mark this point of the current stream, in `event` where one that others wait for is given."""
+        marked = Event() if event is None else event
 
         def mark() -> None:
-            event.done = True
+            marked.done = True
 
         self._enqueue(_Work(mark))
-        return event
+        return marked
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Queue a function of the host, which runs in its turn on the stream.
+
+        As cudaLaunchHostFunc does: it may use `Timeline.device`, and must not ask the timeline.
+        """
+        self._enqueue(_Work(function))
 
     def wait(self, event: Event) -> None:
         """Let the current stream, not the host, wait for an event."""
