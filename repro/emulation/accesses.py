@@ -30,7 +30,7 @@ def _findings(
         past, count = access.bytes_past_end, None
         if stretch is not None:
             count = stretch[1] - stretch[0] + 1
-            if access.buffer in sizes:
+            if access.buffer is not None and access.buffer in sizes:
                 past = bytes_past_end(stretch[0], *sizes[access.buffer])
         found.append(
             Finding(

@@ -61,7 +61,7 @@ def emulated(
         kernel,
         grid=grid,
         block=kernel.reqntid or block,
-        args=values,  # type: ignore[arg-type]  # bytes of a struct
+        args=values,
         shared_bytes=shared,
         requests=_requests(arguments, grid),
     )
@@ -193,8 +193,10 @@ def _triton_values(
     values: list[Passed] = []
     for parameter, to in zip(triton["parameters"], given.kernel.params, strict=False):
         if "argument" in parameter:
-            value = given.arguments.args[parameter["argument"]].value
-            values.append(given.plain(value, to))  # type: ignore[arg-type]  # of a stand-in
+            pointed = given.arguments.args[parameter["argument"]].value
+            if not isinstance(pointed, BufferSpec | View):
+                raise UnsupportedError(f"parameter {parameter['name']} is given no buffer")
+            values.append(given.plain(pointed, to))
             continue
         value, dtype = parameter["value"], element_type(parameter["type"])
         if value is None or dtype is None:

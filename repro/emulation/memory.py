@@ -150,4 +150,5 @@ def _encode_float(values: Array, dtype: ElementType) -> Array:
         bits = np.where(finite & (bits < infinity), bits, infinity)
         bits = np.where(np.isnan(values), infinity | (1 << (mantissa - 1)), bits)
     sign = np.signbit(values).astype(np.int64) << (8 * dtype.size - 1)
-    return (bits | sign).astype(np.dtype(dtype.numpy))
+    words: Array = (bits | sign).astype(np.dtype(dtype.numpy))
+    return words

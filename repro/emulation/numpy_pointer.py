@@ -26,8 +26,7 @@ class NumpyPointer:
         self.shape = array.shape
 
     def data_ptr(self) -> int:
-        address: int = self.array.__array_interface__["data"][0]
-        return address
+        return _address(self.array)
 
     def numel(self) -> int:
         return int(self.array.size)
@@ -69,26 +68,32 @@ def region(name: str, value: Any, storages: Storages) -> Region:
     """
     value = getattr(value, "base", value) if hasattr(value, "data_ptr") else value
     if isinstance(value, NumpyPointer):
-        return _of_array(name, value.array)
-    if not hasattr(value, "data_ptr"):
+        return _of_array(name, value.array, storages)
+    if not hasattr(value, "untyped_storage"):
         raise UsageError(f"argument {name} is no tensor but {type(value).__name__}")
     return _of_tensor(name, value, storages)
 
 
-def _of_array(name: str, array: Array) -> Region:
+def _of_array(name: str, array: Array, storages: Storages) -> Region:
     item = array.itemsize
     if item not in WORDS or array.dtype.hasobject:
         raise UsageError(f"argument {name}: no kernel takes elements of {array.dtype}")
     if any(stride < 0 or stride % item for stride in array.strides):
         raise UnsupportedError(f"argument {name}: strides {array.strides} of {array.dtype}")
     span = _span(array.shape, [stride // item for stride in array.strides])
-    flat = np.lib.stride_tricks.as_strided(array, (span,), (item,))
     if array.dtype.byteorder == ">":
         raise UsageError(f"argument {name}: big-endian elements")
-    if array.dtype.kind not in "iuf":
-        flat = flat.view(WORDS[item])
+    address = _address(array)
+    root = array
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    start, size = _address(root), root.nbytes
+    if not start <= address <= address + span * item <= start + size:
+        start, size = address, span * item  # a view that makes its own bounds
+    memory = storages.setdefault((start, size), _storage(start, size))
+    view = array.dtype if array.dtype.kind in "iuf" else np.dtype(WORDS[item])
+    flat = memory[address - start : address - start + span * item].view(view)
     shown = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
-    address = int(array.__array_interface__["data"][0])
     if not array.flags.writeable:
         return Region(address, flat.copy(), shown, copy=True)
     return Region(address, flat, shown)
@@ -121,11 +126,18 @@ def _of_tensor(name: str, tensor: Any, storages: Storages) -> Region:
 def _storage(address: int, size: int) -> Array:
     if not size:
         return np.zeros(0, np.uint8)
-    return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8)
+    memory: Any = (ctypes.c_uint8 * size).from_address(address)
+    bytes_: Array = np.frombuffer(memory, np.uint8)
+    return bytes_
+
+
+def _address(array: Array) -> int:
+    start: int = array.__array_interface__["data"][0]
+    return start
 
 
 def _span(shape: tuple[int, ...], strides: Any) -> int:
     """Elements from the first to the last."""
     if 0 in shape:
         return 0
-    return 1 + sum((extent - 1) * step for extent, step in zip(shape, strides, strict=True))
+    return 1 + sum((extent - 1) * int(step) for extent, step in zip(shape, strides, strict=True))

@@ -133,5 +133,12 @@ def _given(value: Any) -> dict[str, Any]:
     return {"value": value if isinstance(value, bool | int | float | None) else int(value)}
 
 
-def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:2000]
+def _words(error: BaseException) -> str:
+    """An exception and its causes; Triton says in the last one what it missed."""
+    said, one = [], error
+    while len(said) < 5:
+        said.append(f"{type(one).__name__}: {one}".strip(": "))
+        if one.__cause__ is None:
+            break
+        one = one.__cause__
+    return "\n".join(said)[:4000]
