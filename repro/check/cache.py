@@ -1,0 +1,86 @@
+"""What was read once: files by their sha256, listings and tails of archives by a key."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+from .tree import Told
+
+HEX = 64  # characters of the checksum before the content, then a line break
+
+
+class Cache:
+    """A folder of entries, each with its checksum in front; a damaged one counts as missing.
+
+    Entries are written in one step and never changed, so processes may share the folder. A folder
+    that cannot be written to is told of once and then left alone.
+    """
+
+    def __init__(self, folder: Path, told: Told) -> None:
+        self.folder = folder
+        self._told = told
+        self._writable = True
+
+    def get(self, kind: str, key: str) -> bytes | None:
+        """The content stored under `key`, None if there is none or it is damaged."""
+        try:
+            entry = self._path(kind, key).read_bytes()
+        except OSError:
+            return None
+        checksum, content = entry[:HEX], entry[HEX + 1 :]
+        return content if hashlib.sha256(content).hexdigest().encode() == checksum else None
+
+    def age(self, kind: str, key: str, now: float) -> float | None:
+        """Seconds since the entry was written, None if there is none."""
+        try:
+            return now - self._path(kind, key).stat().st_mtime
+        except OSError:
+            return None
+
+    def put(self, kind: str, key: str, content: bytes) -> None:
+        """Store `content`; what was there before is replaced."""
+        if not self._writable:
+            return
+        path = self._path(kind, key)
+        checksum = hashlib.sha256(content).hexdigest().encode()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            number, name = tempfile.mkstemp(prefix=".", dir=path.parent)
+            try:
+                with os.fdopen(number, "wb") as file:
+                    file.write(checksum + b"\n" + content)
+                Path(name).replace(path)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    Path(name).unlink()
+                raise
+        except OSError as error:
+            self._writable = False
+            self._told(f"nothing more is cached: {self.folder}: {error.strerror or error}")
+
+    def file(self, sha256: str) -> bytes | None:
+        """The file with this hash, None if it is not held."""
+        content = self.get("files", sha256)
+        if content is None or hashlib.sha256(content).hexdigest() != sha256:
+            return None
+        return content
+
+    def put_file(self, sha256: str, content: bytes) -> None:
+        """Hold a file whose hash has been checked."""
+        if self.file(sha256) is None:
+            self.put("files", sha256, content)
+
+    def _path(self, kind: str, key: str) -> Path:
+        digest = hashlib.sha256(key.encode()).hexdigest()
+        return self.folder / kind / digest[:2] / digest
+
+
+def default_folder() -> Path:
+    """Where the user's caches are."""
+    import platformdirs
+
+    return platformdirs.user_cache_path("specrepro") / "builds"
