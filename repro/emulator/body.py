@@ -88,6 +88,8 @@ class Body:
         self.scopes = 1
         self.code: list[tuple[Instruction, Scope, Location | None]] = []
         self.labels: dict[str, int] = {}
+        self.targets: dict[str, tuple[tuple[str, ...], Scope]] = {}  # of indexed branches
+        self.last_label = ""
         self.variables = dict(variables)
 
     def read(self) -> None:
@@ -140,6 +142,7 @@ class Body:
         if word in self.scope.labels:
             self.reader.fail(f"label {word} is defined twice")
         self.scope.labels.add(word)
+        self.last_label = self.scope.unique(word)
         self.labels[self.scope.unique(word)] = len(self.code)
 
     def directive(self, location: Location | None) -> None:
@@ -157,6 +160,12 @@ class Body:
                 continue
         elif word == ".file":
             reader.file()
+        elif word == ".branchtargets":
+            names = [reader.next()]
+            while reader.take(","):
+                names.append(reader.next())
+            reader.expect(";")
+            self.targets[self.last_label] = tuple(names), self.scope
         elif word == ".param":
             for variable in variables(reader, "param"):
                 self.scope.variables.add(variable.name)
@@ -316,15 +325,24 @@ class Body:
         return Immediate(-value if negative else value)
 
     def resolved(self, instruction: Instruction, scope: Scope) -> Instruction:
-        """With the label of a branch told apart by scope."""
-        if instruction.opcode != "bra" or len(instruction.operands) != 1:
+        """With the labels of a branch told apart by scope."""
+        target = instruction.operands[-1] if instruction.operands else None
+        if instruction.opcode not in ("bra", "brx") or not isinstance(target, Symbol):
             return instruction
-        (target,) = instruction.operands
-        if not isinstance(target, Symbol):
-            return instruction
+        found = self._label(target.name, scope, instruction.line)
+        if instruction.opcode == "bra":
+            return replace(instruction, operands=(*instruction.operands[:-1], Symbol(found)))
+        if found not in self.targets:
+            self.reader.fail(f"{target.name} lists no targets", instruction.line)
+        names, inner = self.targets[found]
+        labels = tuple(Symbol(self._label(name, inner, instruction.line)) for name in names)
+        return replace(instruction, operands=(*instruction.operands[:-1], Vector(labels)))
+
+    def _label(self, name: str, scope: Scope, line: int) -> str:
+        """The unique name of a label seen from `scope`."""
         inner: Scope | None = scope
-        while inner is not None and target.name not in inner.labels:
+        while inner is not None and name not in inner.labels:
             inner = inner.outer
         if inner is None:
-            self.reader.fail(f"label {target.name} is not defined", instruction.line)
-        return replace(instruction, operands=(Symbol(inner.unique(target.name)),))
+            self.reader.fail(f"label {name} is not defined", line)
+        return inner.unique(name)

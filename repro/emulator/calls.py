@@ -30,6 +30,7 @@ from .ptx import (
     Variable,
     Vector,
 )
+from .rewriting import needs_rewriting, rewritten
 
 MAX_INSTRUCTIONS = 200_000  # of a kernel with its functions
 MAX_RECURSIVE = 20_000  # the same, where functions call themselves
@@ -50,7 +51,7 @@ def expanded(kernel: Kernel) -> Kernel:
     UnsupportedError on indirect calls, on functions without a body, and on kernels that are too
     long so.
     """
-    if not any(instruction.opcode == "call" for instruction in kernel.body):
+    if not any(each.opcode == "call" or needs_rewriting(each) for each in kernel.body):
         return _laid_out(kernel, kernel.body, kernel.labels, kernel.variables)
     for depth in DEPTHS:
         expansion = Expansion(kernel, depth)
@@ -207,9 +208,10 @@ class Expansion:
 
     def _append(self, instruction: Instruction) -> None:
         most = MAX_RECURSIVE if self.recursive else MAX_INSTRUCTIONS
-        if len(self.body) >= most:
-            raise TooLongError
-        self.body.append(instruction)
+        for each in rewritten(instruction, f"{len(self.body)}"):
+            if len(self.body) >= most:
+                raise TooLongError
+            self.body.append(each)
 
     def _call(
         self,

@@ -213,6 +213,32 @@ def active_mask(builder: Builder, instruction: Instruction) -> None:
     builder.assign(instruction.operands[0], U32, _per_warp(compute))
 
 
+def block_reduction(builder: Builder, instruction: Instruction) -> None:
+    """barred: what the threads of a block that have passed a barrier together brought to it."""
+    mode = instruction.modifiers[0]
+    result, operand = instruction.operands
+    source = builder.read(operand, BOOL)
+
+    def make(d: int) -> Callable[[File], None]:
+        def run(file: File) -> None:
+            geometry: Geometry = file[GEOMETRY]
+            shape = (geometry.count, geometry.padded)
+            active = file[MASK] if file[MASK] is not None else geometry.running
+            here = np.ones(shape, np.bool_) if active is None else active.reshape(shape)
+            values = np.broadcast_to(file[source], geometry.lanes).reshape(shape)
+            if mode == "popc":
+                found: Array = (values & here).sum(1, dtype=np.uint32)
+            elif mode == "and":
+                found = np.logical_and.reduce(values | ~here, axis=1)
+            else:
+                found = np.logical_or.reduce(values & here, axis=1)
+            file[d] = np.repeat(found, geometry.padded)
+
+        return run
+
+    builder.assign(result, U32 if mode == "popc" else BOOL, make)
+
+
 def warp_barrier(builder: Builder, instruction: Instruction) -> None:
     """bar.warp.sync: the meeting itself is the scheduler's."""
     if instruction.modifiers != ("warp", "sync") or len(instruction.operands) != 1:
@@ -226,4 +252,5 @@ HANDLERS = {
     "redux": reduce,
     "activemask": active_mask,
     "bar": warp_barrier,
+    "barred": block_reduction,
 }

@@ -10,7 +10,7 @@ from .closures import apply1
 from .dataflow import WHOLE, ends, is_warp_barrier, meets
 from .dtypes import BOOL, DTYPES
 from .instructions import HANDLERS
-from .program import Block, End, Program
+from .program import BARRIERS, Block, End, Program
 from .ptx import Immediate, Instruction, Kernel, Register, Symbol
 
 
@@ -82,14 +82,26 @@ def _end(
         if modifiers - {"uni"} or operands:
             builder.unsupported()
         return End("trap" if opcode == "trap" else "return", instruction, predicate)
-    plain = ("bar", {"sync"}), ("bar", {"cta", "sync"}), ("barrier", {"sync"})
-    if (opcode, modifiers - {"aligned"}) not in (*plain, ("barrier", {"cta", "sync"})):
+    return _barrier(builder, instruction, predicate)
+
+
+def _barrier(builder: Builder, instruction: Instruction, predicate: int | None) -> End:
+    """bar and barrier: `a` or `a, b`, number and threads."""
+    operands = instruction.operands
+    words = sorted(set(instruction.modifiers) - {"aligned", "cta"})
+    if words not in (["sync"], ["arrive"]) or len(operands) not in (1, 2):
         builder.unsupported()
-    if len(operands) != 1 or not isinstance(operands[0], Immediate):
-        builder.unsupported("only numbered barriers of the whole block are known")
-    if not 0 <= operands[0].value < 16:
+    number = operands[0]
+    if isinstance(number, Immediate) and not 0 <= number.value < BARRIERS:
         builder.unsupported("barriers are numbered from 0 to 15")
-    return End("barrier", instruction, predicate, 0, operands[0].value)
+    if words == ["sync"] and len(operands) == 1 and isinstance(number, Immediate):
+        return End("barrier", instruction, predicate, 0, number.value)
+    if words == ["arrive"] and len(operands) == 1:
+        builder.unsupported("an arrival without a number of threads")
+    slots = [builder.read(operand, DTYPES["s32"]) for operand in operands]
+    count = slots[1] if len(slots) == 2 else None
+    kind = "named" if words == ["sync"] else "arrive"
+    return End(kind, instruction, predicate, number=slots[0], count=count)
 
 
 def _members(builder: Builder, instruction: Instruction) -> int:

@@ -14,7 +14,8 @@ from .checks import BARRIER
 from .dtypes import Array
 from .geometry import WARP
 from .memory import Memory
-from .program import MASK, Block, End, File, Program
+from .named_barriers import NamedBarriers
+from .program import BARRIERS, MASK, Block, End, File, Program
 
 NOWHERE = -1
 EVERYBODY = 0xFFFFFFFF  # the member mask of a whole warp
@@ -34,6 +35,7 @@ class Machine:
         self.waiting: Array | None = None  # bool[lanes]: at a barrier
         self.resume = np.zeros(0, np.int64)  # block after the barrier, for the waiting
         self.barriers = np.zeros(0, np.int64)  # its number
+        self.named: NamedBarriers | None = None  # from the first barrier of some threads on
         self.races = memory.races
         self.barriers_matter = BARRIER in memory.recorder.checks
         self.executed = 0  # instructions, each once for all threads it ran for
@@ -139,6 +141,8 @@ class Machine:
                     self.races.passed()
             else:
                 self._wait(mask, at + 1, end.barrier)
+        elif end.kind in ("named", "arrive"):
+            self._named(end, mask, at + 1)
         else:
             if end.kind == "trap":
                 self._trap(end, mask)
@@ -175,9 +179,48 @@ class Machine:
         self.barriers[chosen] = barrier
         self._release()
 
+    def _named(self, end: End, mask: Array | None, resume: int) -> None:
+        """Threads come to barriers whose number or count they tell."""
+        lanes = self.geometry.lanes
+        if self.named is None:
+            self.named = NamedBarriers(self.geometry)
+        here = np.ones(lanes, np.bool_) if mask is None else mask
+        numbers = np.broadcast_to(self.file[end.number], lanes)
+        counts = np.broadcast_to(0 if end.count is None else self.file[end.count], lanes)
+        for number in np.unique(numbers[here]):
+            if not 0 <= number < BARRIERS:
+                raise UnsupportedError(f"a barrier of number {number}", where=self.name)
+            chosen = here & (numbers == number)
+            waits = end.kind == "named"
+            self.named.arrive(chosen, int(number), counts, waits=waits)
+            if waits:
+                self._wait(chosen, resume, int(number))
+            else:
+                self._join(resume, chosen)
+                self._release()
+
+    def _go(self, going: Array) -> None:
+        """Let waiting threads go on."""
+        for at in np.unique(self.resume[going]):
+            self._join(int(at), going & (self.resume == at))
+        if self.waiting is not None:
+            self.waiting = self.waiting & ~going
+            if not self.waiting.any():
+                self.waiting = None
+
     def _release(self) -> None:
         """Let the blocks go on whose living threads all wait at one barrier."""
         if self.waiting is None:
+            return
+        if self.named is not None:
+            living = self.living
+            alive = np.ones(self.geometry.lanes, np.bool_) if living is None else living
+            going = self.named.complete(self.waiting, self.barriers, alive)
+            if going.any():
+                if self.races is not None:  # orders more than the barrier does: finds no false race
+                    rows = np.logical_or.reduce(going.reshape(self.geometry.count, -1), axis=1)
+                    self.races.passed(None if rows.all() else rows)
+                self._go(going)
             return
         shape = (self.geometry.count, self.geometry.padded)
         waiting = self.waiting.reshape(shape)
@@ -193,11 +236,7 @@ class Machine:
             self.races.passed(complete if not complete.all() else None)
         if self.barriers_matter:
             self._apart(going)
-        for at in np.unique(self.resume[going]):
-            self._join(int(at), going & (self.resume == at))
-        self.waiting = self.waiting & ~going
-        if not self.waiting.any():
-            self.waiting = None
+        self._go(going)
 
     def _apart(self, going: Array) -> None:
         """Threads of one warp pass an aligned barrier from different places: undefined."""

@@ -23,16 +23,19 @@ Make = Callable[[int], Op]  # destination slot -> closure
 # the batch's geometry.
 MASK, MEMORY, GEOMETRY = 0, 1, 2
 
+BARRIERS = 16  # of a block
+
 MAX_SHARED = 227 << 10  # bytes of a block, the most any device has
 MAX_LOCAL = 64 << 10  # bytes of a thread; devices have 512 KB, but not for all threads at once
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a block ends. kind: jump, fall, return, trap, barrier.
+    """How a block ends. kind: jump, fall, return, trap, barrier, named, arrive.
 
     predicate: slot of the threads for which that holds (None: all); the others fall through.
-    target: of a jump, a block. barrier: its number.
+    target: of a jump, a block. barrier: its number. number, count: of named barriers and arrivals,
+    slots of the barrier's number and of how many threads it waits for (None: all of the block).
     """
 
     kind: str
@@ -40,6 +43,8 @@ class End:
     predicate: int | None = None
     target: int = 0
     barrier: int = 0
+    number: int = 0
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
