@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .dtypes import Array
+from .dtypes import UNSIGNED, Array
 from .site import RACES, Site
 
 AGENT_BITS, SITE_BITS = 20, 16
@@ -157,41 +157,43 @@ def alone(
     if not any(touch.site.writes for touch in touches):
         return True
     grain = min(touch.site.width for touch in touches)
-    owners = np.zeros(-(-size // grain // 16) * 16, np.int32)
+    owners = np.zeros(-(-size // grain // MOST) * MOST, np.int32)
     placed = []
-    for site, at, lanes, values in touches:
-        who = agents(lane if lanes is None else lanes)
-        if at.size != who.size:
-            at = np.broadcast_to(at, who.shape)
-        view = owners.reshape(-1, site.width // grain)
-        placed.append((site, view, at, who))
+    fresh = True
+    for touch in touches:
+        site, at, lanes, _ = touch
+        mine = agents(lane if lanes is None else lanes) + 1
+        if at.size != mine.size:
+            at = np.broadcast_to(at, mine.shape)
+        view = owners
+        if site.width != grain:
+            view, mine = owners.reshape(-1, site.width // grain), mine[:, None]
+        placed.append((site, view, at, mine))
         if not site.writes:
             continue
-        before = view[at]
-        if site.atomic:
-            if ((before != 0) & (before != ATOMIC)).any():
+        if not fresh:
+            before = view[at]
+            allowed = ATOMIC if site.atomic else mine
+            if np.logical_or.reduce((before != 0) & (before != allowed), axis=None):
                 return False
-            view[at] = ATOMIC
-            continue
-        mine = who[:, None] + 1
-        if ((before != 0) & (before != mine)).any():
-            return False
-        view[at] = mine
-        lost = ((view[at] != mine).any(axis=1)).nonzero()[0]
-        if lost.size and not (same_is_fine and _same(Touch(site, at, lanes, values), lane)):
-            return False
-    for site, view, at, who in placed:
+        fresh = False
+        view[at] = ATOMIC if site.atomic else mine
+        if not site.atomic and np.logical_or.reduce(view[at] != mine, axis=None):
+            if not (same_is_fine and _same(touch, lane)):
+                return False
+    for site, view, at, mine in placed:
         if not site.writes:
             found = view[at]
-            wrong = (found != 0) & (found != who[:, None] + 1)
+            wrong = (found != 0) & (found != mine)
             if site.atomic:
                 wrong &= found != ATOMIC
-            if wrong.any():
+            if np.logical_or.reduce(wrong, axis=None):
                 return False
     return True
 
 
 ATOMIC = -1  # an owner of its own
+MOST = 16  # granules of one access
 
 
 def _same(touch: Touch, lane: Array) -> bool:
@@ -199,5 +201,8 @@ def _same(touch: Touch, lane: Array) -> bool:
     if all(values.size == 1 for values in touch.values):
         return True
     raw = written_bytes(touch, lane if touch.lanes is None else touch.lanes)
-    _, first, which = np.unique(touch.at, return_index=True, return_inverse=True)
-    return bool((raw == raw[first[which]]).all())
+    words = raw.view(UNSIGNED[min(touch.site.width, 8)])
+    at = np.broadcast_to(touch.at, len(words))
+    left = np.empty((int(at.max()) + 1, words.shape[1]), words.dtype)
+    left[at] = words
+    return not np.logical_or.reduce(left[at] != words, axis=None)

@@ -33,6 +33,7 @@ from .site import Site
 from .storage import Storage
 
 LIMIT = 1 << 19  # accesses noted before they are gone through
+FEW, APART = 4, 1 << 22  # barriers, bytes: how much the quick look keeps apart
 
 
 class Meeting(NamedTuple):
@@ -57,6 +58,7 @@ class SharedRaces:
         self.storage, self.geometry, self.recorder, self.grain = storage, geometry, recorder, grain
         self.noted: list[Touch | Meeting | Passed] = []
         self.size = 0
+        self.turns = 0  # barriers that some blocks passed without the others
         self.carried = False  # what was gone through since the last barrier of all is in `shadow`
         self.time = 1
         self.shadow: Shadow | None = None
@@ -89,6 +91,9 @@ class SharedRaces:
             self.carried = False
         elif self.noted or self.carried:
             self.noted.append(Passed(rows))
+            self.turns += 1
+            if self.turns > max(FEW, APART // self.storage.data.size):
+                self._shorten()
 
     def settle(self) -> None:
         """Look at what was noted; nothing noted later is unordered with it."""
@@ -97,14 +102,65 @@ class SharedRaces:
                 self.blocks[:] = self.time
                 self.time += 1
             return
-        touches = [each for each in self.noted if isinstance(each, Touch)]
-        size = self.storage.data.size
-        if self.carried or not alone(touches, _itself, self.geometry.lane, size, same_is_fine=True):
+        if self.carried or not self._quiet():
             self._go_through()
-        self.noted.clear()
-        self.size = 0
+        self._forget()
         self.blocks[:] = self.time
         self.time += 1
+
+    def _forget(self) -> None:
+        self.noted.clear()
+        self.size = self.turns = 0
+
+    # --- the quick look ------------------------------------------------------------------------
+    def _turns(self) -> tuple[list[tuple[Touch, Array | None]], Array]:
+        """For each touch how many barriers its blocks had passed by then, and how many by now."""
+        passed = np.zeros(self.geometry.count, np.int64)
+        found: list[tuple[Touch, Array | None]] = []
+        for each in self.noted:
+            if isinstance(each, Passed):
+                passed = passed + each.rows
+            elif isinstance(each, Touch):
+                found.append((each, passed if self.turns else None))
+        return found, passed
+
+    def _quiet(self) -> bool:
+        """Whether no byte is written and touched by another thread between two barriers.
+
+        What a block does after one more barrier counts as done elsewhere.
+        """
+        size = self.storage.data.size
+        touches, most = self._turns()
+        moved = []
+        for touch, passed in touches:
+            at = touch.at
+            if passed is not None and passed.any():
+                at = at + self._of_rows(passed, touch.lanes) * (size // touch.site.width)
+            moved.append(touch._replace(at=at))
+        size *= 1 + int(most.max())
+        return alone(moved, _itself, self.geometry.lane, size, same_is_fine=True)
+
+    def _of_rows(self, values: Array, lanes: Array | None) -> Array:
+        lanes = self.geometry.lane if lanes is None else lanes
+        return values[lanes // self.geometry.padded]
+
+    def _shorten(self) -> None:
+        """Forget what lies before the last barrier of each block."""
+        if self.carried or not self._quiet():
+            self._go_through()
+            self.carried = True
+            return
+        touches, now = self._turns()
+        self._forget()
+        for touch, passed in touches:
+            if passed is None:
+                continue
+            late = self._of_rows(passed == now, touch.lanes)
+            if late.any():
+                lanes = self.geometry.lane if touch.lanes is None else touch.lanes
+                at = np.broadcast_to(touch.at, lanes.shape)
+                self.noted.append(touch._replace(at=at[late], lanes=lanes[late]))
+                self.size += int(late.sum())
 
     # --- one by one ----------------------------------------------------------------------------
     def _go_through(self) -> None:
@@ -120,8 +176,7 @@ class SharedRaces:
             else:
                 self._meet(each)
             self.time += 1
-        self.noted.clear()
-        self.size = 0
+        self._forget()
 
     def _touch(self, shadow: Shadow, touch: Touch) -> None:
         site = touch.site

@@ -12,6 +12,16 @@ from ..records import Kind
 
 BOUNDS = frozenset({Kind.OUT_OF_BOUNDS_READ, Kind.OUT_OF_BOUNDS_WRITE})
 OWNERSHIP = frozenset({Kind.FOREIGN_READ, Kind.FOREIGN_WRITE})
+IN_KERNEL = frozenset(
+    {
+        Kind.MISALIGNED_ACCESS,
+        Kind.UNINITIALISED_READ,
+        Kind.SHARED_OUT_OF_BOUNDS,
+        Kind.SHARED_RACE,
+        Kind.DIVERGENT_BARRIER,
+        Kind.TRAP,
+    }
+)
 OUTCOMES = frozenset({Kind.WRONG_VALUE, Kind.ACCEPTANCE_LOSS, Kind.OVERSIZED_ALLOCATION})
 
 
@@ -42,14 +52,8 @@ CATALOG: dict[str, Lane] = {
             "emulator",
             kernels=True,
             device=False,
-            sees=BOUNDS
-            | OWNERSHIP
-            | OUTCOMES
-            | {Kind.MISALIGNED_ACCESS, Kind.SHARED_OUT_OF_BOUNDS, Kind.TRAP},
-            locates=BOUNDS
-            | OWNERSHIP
-            | OUTCOMES
-            | {Kind.MISALIGNED_ACCESS, Kind.SHARED_OUT_OF_BOUNDS, Kind.TRAP},
+            sees=BOUNDS | OWNERSHIP | OUTCOMES | IN_KERNEL,
+            locates=BOUNDS | OWNERSHIP | OUTCOMES | IN_KERNEL,
             doc="the kernels' PTX, all threads of a launch at once, on numpy",
         ),
         Lane(

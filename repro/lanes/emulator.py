@@ -6,19 +6,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compiled import CompiledKernel, check_arguments, load
+from ..emulator import checks
 from ..emulator.launch import Buffer, WrongAccess, launch
 from ..findings import bytes_past_end, ranges
 from ..ops import Array, Launch, Owners, StoppedError, Tensor
 from ..records import Finding, Source
 
 ALIGNMENT = 256  # bytes, as a device allocator gives
+# Races between blocks are warnings, and no finding of a trial.
+CHECKS = checks.ALL - {checks.GLOBAL_RACE}
 
 
 class EmulatorDevice:
     """Host memory and emulated kernels. `findings` grows launch by launch; `memory` in bytes."""
 
-    def __init__(self, memory: int, *, stop_at_first: bool = False) -> None:
+    def __init__(
+        self, memory: int, *, stop_at_first: bool = False, checks: frozenset[str] = CHECKS
+    ) -> None:
         self.memory = memory
+        self.checks = checks
         self.stop_at_first = stop_at_first
         self.findings: list[Finding] = []
         self.tensors: dict[str, str] = {}  # what a reader is told of each tensor found wrong
@@ -51,6 +57,7 @@ class EmulatorDevice:
             shared_bytes=manifest.shared_bytes,
             requests=launch_.requests,
             stop_at_first=self.stop_at_first,
+            checks=self.checks,
         )
         self.instructions += report.instructions
         tensors = {t.name: t for t in launch_.args.values() if isinstance(t, Tensor)}
