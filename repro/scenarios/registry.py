@@ -18,6 +18,7 @@ SCENARIOS: Mapping[str, str] = {
     "draft_gate": ".draft_gate",
     "plan_race": ".plan_race",
     "stale_metadata": ".stale_metadata",
+    "gdn_pipeline": ".gdn_pipeline",
 }
 
 
