@@ -1,0 +1,117 @@
+"""Depth source: what the code of a build says to the probes of a case."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ..errors import UntestableError
+from .probes import load
+from .probing.probe import Probe
+from .sandbox import SECONDS, Session, execute
+from .tree import Tree
+
+MOST_FILES, MOST_BYTES = 400, 32 << 20
+AROUND = 1  # lines of an excerpt before and after
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one probe said of a build.
+
+    value: None for unknown, else one of the probe's values (for a table: key → value). how: `ran`,
+    `read` or `unknown`. detail: what was seen, or why it is not known. excerpt: (line number,
+    text) around the line, which counts from 1.
+    """
+
+    probe: str
+    value: str | Mapping[str, str] | None
+    how: str
+    detail: str
+    path: str | None = None
+    line: int | None = None
+    excerpt: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Readings of a build by probe, and how they were made."""
+
+    readings: Mapping[str, Reading]
+    holds: tuple[str, ...]
+    fails: tuple[str, ...]
+
+
+def look(tree: Tree, probes: Sequence[str], *, seconds: float = SECONDS) -> Source:
+    """Ask `probes` of a build. UntestableError where its files cannot be had; what a probe or the
+    child could not do is a reading of its own, unknown."""
+    asked = {name: load(name) for name in probes}
+    names = members(tree.names(), asked.values())
+    if len(names) > MOST_FILES:
+        raise UntestableError(f"{len(names)} files of the build fit the probes; too many")
+    tree.fetch(names)
+    files: dict[str, bytes] = {}
+    for name in names:
+        files[name] = tree.read(name)
+        if sum(map(len, files.values())) > MOST_BYTES:
+            raise UntestableError("the files that the probes look at are too large")
+    session = execute(files, probes, seconds=seconds)
+    readings = {name: reading(probe, session, files) for name, probe in asked.items()}
+    return Source(readings, session.holds, session.fails)
+
+
+def members(names: Iterable[str], probes: Iterable[Probe]) -> list[str]:
+    """The names that the probes look at."""
+    patterns = _patterns(tuple(dict.fromkeys(f for p in probes for f in p.files)))
+    return [name for name in names if name.endswith(".py") and patterns.fullmatch(name)]
+
+
+@cache
+def _patterns(globs: tuple[str, ...]) -> re.Pattern[str]:
+    parts = (f"(?:.*/)?{fnmatch.translate(glob)}" for glob in globs)
+    return re.compile("|".join(f"(?:{part})" for part in parts))
+
+
+def reading(probe: Probe, session: Session, files: Mapping[str, bytes]) -> Reading:
+    """What the child said for a probe, looked at: an answer that is none is unknown."""
+    said = session.answers.get(probe.id)
+    if said is None:
+        return _unknown(probe, session.ending or "it was not answered")
+    if "unknown" in said:
+        return _unknown(probe, str(said["unknown"]))
+    value, path, line = said.get("value"), said.get("path"), said.get("line")
+    if not _valid(probe, value):
+        return _unknown(probe, f"{str(value)[:80]!r} is no answer to it")
+    if not isinstance(path, str) or path not in files or not isinstance(line, int):
+        return _unknown(probe, "it does not say where")
+    assert isinstance(value, str | dict)
+    how = "ran" if said.get("ran") is True else "read"
+    detail = str(said.get("detail", ""))
+    return Reading(probe.id, value, how, detail, path, line, excerpt(files[path], line))
+
+
+def _unknown(probe: Probe, why: str) -> Reading:
+    return Reading(probe.id, None, "unknown", why)
+
+
+def _valid(probe: Probe, value: Any) -> bool:
+    if not probe.table:
+        return isinstance(value, str) and value in probe.values
+    return (
+        isinstance(value, dict)
+        and bool(value)
+        and all(isinstance(v, str) and v in probe.values for v in value.values())
+    )
+
+
+def excerpt(content: bytes, line: int) -> tuple[tuple[int, str], ...]:
+    """The lines of a file around `line`; () where it has no such line."""
+    lines = content.decode("utf-8", "replace").splitlines()
+    if not 1 <= line <= len(lines):
+        return ()
+    first, last = max(1, line - AROUND), min(len(lines), line + AROUND)
+    return tuple((n, lines[n - 1][:200]) for n in range(first, last + 1))
