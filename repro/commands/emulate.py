@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import UsageError
-from .options import Json, Quiet, Timeout, Verbose, triple
+from .options import Json, Quiet, Skip, Timeout, Verbose, triple
 
 Kernel = Annotated[
     Path, typer.Argument(metavar="KERNEL", help="A .ptx, .cu (CUDA C++) or .py (Triton) file.")
@@ -47,6 +47,7 @@ def emulate(
     shared: Shared = 0,
     num_warps: Warps = None,
     write_args: WriteArgs = False,
+    skip: Skip = None,
     timeout: Timeout = None,
     json_: Json = False,
     quiet: Quiet = False,
@@ -89,6 +90,7 @@ def emulate(
             num_warps,
             loaded,
             text,
+            tuple(skip or ()),
             timeout or TIMEOUT,
         )
     )

@@ -22,6 +22,10 @@ Timeout = Annotated[
     typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Limit of one child process."),
 ]
 Seed = Annotated[int | None, typer.Option("--seed", help="Seed of everything that is random.")]
+Skip = Annotated[
+    list[str] | None,
+    typer.Option("--skip", metavar="CHECK", help="Leave a check out; may be repeated."),
+]
 Variants = Annotated[
     list[str] | None,
     typer.Option("--variant", metavar="NAME", help="Run this variant only; may be repeated."),

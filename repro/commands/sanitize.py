@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Json, Quiet, Timeout, Verbose
+from .options import Json, Quiet, Skip, Timeout, Verbose
 
 Script = Annotated[Path, typer.Argument(metavar="SCRIPT.py", help="The script to run.")]
 Arguments = Annotated[
@@ -19,6 +19,7 @@ Arguments = Annotated[
 def sanitize(
     script: Script,
     arguments: Arguments = None,
+    skip: Skip = None,
     timeout: Timeout = None,
     json_: Json = False,
     quiet: Quiet = False,
@@ -33,7 +34,7 @@ def sanitize(
     from ..report.sanitize_page import print_sanitized
 
     output = sys.stderr.fileno() if json_ else None
-    done = sanitize_script(script, arguments or [], timeout, output=output)
+    done = sanitize_script(script, arguments or [], timeout, skip=tuple(skip or ()), output=output)
     if json_:
         print_json(done.record)
     else:

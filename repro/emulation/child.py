@@ -73,7 +73,7 @@ def _compiled(job: Json) -> dict[str, Any]:
 def _emulated(job: Json) -> dict[str, Any]:
     from .argument_file import read_arguments
     from .job import emulated
-    from .kernel_text import KernelText
+    from .kernel_text import KernelText, renamed
 
     path = Path(job["path"])
     triton = job["triton"]
@@ -85,11 +85,14 @@ def _emulated(job: Json) -> dict[str, Any]:
         kernel = KernelText(triton["ptx"], triton["entry"])
     else:
         kernel = KernelText(path.read_text(encoding="utf-8", errors="replace"), job["entry"])
+    # compilers name the file by its whole path, or as if it lay where they run
+    names = (job["path"], str(Path.cwd() / job["shown"]))
+    ptx = renamed(kernel.ptx, names, job["shown"])
     arguments = read_arguments(Path(job["arguments"]), job["text"])
     x, y, z = job["grid"]
     bx, by, bz = job["block"]
     shape = ((x, y, z), (bx, by, bz), int(job["shared"]))
-    result = emulated(kernel.ptx, kernel.entry, job["shown"], shape, arguments, triton)
+    result = emulated(ptx, kernel.entry, job["shown"], shape, arguments, triton, job["skip"])
     return {**result, "notes": list(kernel.notes)}
 
 

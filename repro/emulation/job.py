@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ..emulator.checks import ALL, OWNERSHIP
 from ..emulator.launch import Buffer, launch
 from ..emulator.ptx import Kernel, Parameter, parse
 from ..errors import CaseError, UnsupportedError
 from ..ops import Owners
 from ..records import to_json
-from .accesses import CHECKS, findings
+from .accesses import chosen as checks_but
+from .accesses import findings, warnings
 from .arguments import Arguments, BufferSpec, Constant, Nothing, Scalar, Struct, Value, View
 from .element_types import TYPES, element_type
 from .kernel_text import chosen, with_places
@@ -32,10 +34,12 @@ def emulated(
     shape: tuple[tuple[int, int, int], tuple[int, int, int], int],
     arguments: Arguments,
     triton: Mapping[str, Any] | None,
+    skipped: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Execute one launch. shape: grid, block, dynamic shared bytes. triton: what its compiler said
-    of the parameters, None for other kernels.
+    of the parameters, None for other kernels. skipped: checks that are not made.
     """
+    checks = checks_but(skipped)
     module = parse(ptx)
     kernel = with_places(module.kernels[chosen(module.kernels, entry, shown)], shown)
     grid, block, shared = shape
@@ -56,7 +60,7 @@ def emulated(
         params=(*kernel.params, *(Parameter(f"specrepro_{e.spec.name}", "u64") for e in extra)),
     )
     values += [None] * (len(kernel.params) - len(extra) - len(values))
-    values += [_buffer(each) for each in extra]
+    values += [given.passed[each.spec.name] for each in extra]
     report = launch(
         kernel,
         grid=grid,
@@ -64,6 +68,7 @@ def emulated(
         args=values,
         shared_bytes=shared,
         requests=_requests(arguments, grid),
+        checks=checks,
     )
     sizes = {each.spec.name: (each.data.size, each.data.itemsize) for each in buffers}
     found = findings(report, kernel.name, 0, sizes)
@@ -71,19 +76,15 @@ def emulated(
         "entry": kernel.name,
         "target": module.target,
         "block": list(kernel.reqntid or block),
-        "checks": [*CHECKS, *(["ownership"] if arguments.requests is not None else [])],
-        "unchecked": unchecked(buffers),
+        "checks": sorted(report.checks - ({OWNERSHIP} if arguments.requests is None else set())),
+        "unchecked": sorted(ALL - report.checks),
+        "warnings": to_json(warnings(report, kernel.name, 0)[:MAX_FINDINGS]),
+        "printed": report.printed,
         "findings": to_json(found[:MAX_FINDINGS]),
         "more": max(0, len(found) - MAX_FINDINGS),
         "instructions": report.instructions,
         "buffers": [_told(each, each.spec.name in given.direct) for each in buffers],
     }
-
-
-def unchecked(buffers: Sequence[Filled]) -> list[str]:
-    """What was asked for and not checked."""
-    names = [each.spec.name for each in buffers if each.written is not None]
-    return [f"uninitialised reads of {', '.join(names)}: filled with 0xAA instead"] if names else []
 
 
 class _Given:
@@ -98,7 +99,7 @@ class _Given:
         self.direct = set(own)
         named = {each.spec.name: each for each in buffers}
         order = [*own, *(name for name in named if name not in self.direct)]
-        self.buffers = named
+        self.passed = {name: _buffer(each) for name, each in named.items()}
         self.sizes = {name: each.data.itemsize for name, each in named.items()}
         self.addresses = {
             name: base_address(number, named[name].data) for number, name in enumerate(order)
@@ -131,7 +132,7 @@ class _Given:
         self, value: BufferSpec | View | Nothing | Scalar, to: Parameter
     ) -> Buffer | int | float | None:
         if isinstance(value, BufferSpec):
-            return _buffer(self.buffers[value.name])
+            return self.passed[value.name]
         if isinstance(value, View):
             return pointer(value, self.addresses, self.sizes)
         if isinstance(value, Nothing):
@@ -217,7 +218,7 @@ def _triton_values(
 def _buffer(each: Filled) -> Buffer:
     owner = each.spec.owner
     owners = None if owner is None else Owners(owner.unit, np.array(owner.of, np.int32))
-    return Buffer(each.spec.name, each.data, owners)
+    return Buffer(each.spec.name, each.data, owners, initialised=each.written)
 
 
 def _requests(arguments: Arguments, grid: tuple[int, int, int]) -> Any:

@@ -84,6 +84,16 @@ def plain_name(mangled: str) -> str:
     return name
 
 
+def renamed(ptx: str, names: Iterable[str], shown: str) -> str:
+    """PTX whose `.file` directives say `shown` for the files called one of `names`."""
+    known = set(names)
+
+    def line(match: re.Match[str]) -> str:
+        return f'{match[1]}"{shown}"' if match[2] in known else match[0]
+
+    return re.sub(r'^(\s*\.file\s+\d+\s+)"([^"\n]*)"', line, ptx, flags=re.MULTILINE)
+
+
 def with_places(kernel: Kernel, file: str) -> Kernel:
     """`kernel`; without line information its instructions are placed on lines of the PTX."""
     from ..emulator.ptx import Place

@@ -32,7 +32,10 @@ Triple = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One launch that was asked for. warps: of a block of a Triton kernel, None as it says."""
+    """One launch that was asked for.
+
+    warps: of a block of a Triton kernel, None as it says. skip: checks that are not made.
+    """
 
     kernel: Path
     entry: str | None
@@ -42,6 +45,7 @@ class Request:
     warps: int | None
     arguments: Arguments
     text: str
+    skip: tuple[str, ...] = ()
     timeout: float = TIMEOUT
     memory: int = MEMORY_LIMIT
 
@@ -71,6 +75,7 @@ def emulate_file(request: Request) -> Emulated:
         "warps": request.warps,
         "arguments": str(request.arguments.path.resolve()),
         "text": request.text,
+        "skip": list(request.skip),
         "memory_limit": request.memory,
         "triton": None,
     }
@@ -172,30 +177,14 @@ def _record(
         },
         "checks": list(result.get("checks", [])),
         "unchecked": list(result.get("unchecked", [])),
-        "findings": [_shown(one, job) for one in result.get("findings", [])],
+        "warnings": result.get("warnings", []),
+        "printed": str(result.get("printed", "")),
+        "findings": result.get("findings", []),
         "more": result.get("more", 0),
         "excerpts": _excerpts(found, job, source.decode("utf-8", "replace").splitlines()),
         "notes": list(result.get("notes", [])),
         "unsupported": unsupported,
     }
-
-
-def _shown(finding: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, Any]:
-    source = finding.get("source")
-    if not source:
-        return dict(finding)
-    return {**finding, "source": {**source, "file": _named(str(source["file"]), job)}}
-
-
-def _named(file: str, job: Mapping[str, Any]) -> str:
-    """A file as the user named it."""
-    return str(job["shown"]) if _is_kernel(file, job) else file
-
-
-def _is_kernel(file: str, job: Mapping[str, Any]) -> bool:
-    return file in (job["path"], job["shown"]) or (
-        job["language"] != "ptx" and Path(file).name == Path(job["path"]).name
-    )
 
 
 def _excerpts(
@@ -207,7 +196,7 @@ def _excerpts(
     excerpts = {}
     for finding in found:
         source = finding.source
-        if source is None or not _is_kernel(source.file, job):
+        if source is None or source.file != job["shown"]:
             continue
         if 0 < source.line <= len(lines):
             first = max(1, source.line - CONTEXT)

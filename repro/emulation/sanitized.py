@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..emulator import checks
 from ..errors import Exit, KernelError, UsageError
 from ..records import Finding
 
@@ -31,18 +32,25 @@ class Sanitized:
 
 
 def sanitize_script(
-    script: Path, arguments: Sequence[str], timeout: float | None, *, output: int | None = None
+    script: Path,
+    arguments: Sequence[str],
+    timeout: float | None,
+    *,
+    skip: Sequence[str] = (),
+    output: int | None = None,
 ) -> Sanitized:
     """Run a script as `python SCRIPT ARGS` would, with its Triton launches emulated.
 
-    output: the descriptor its stdout goes to, None for ours. Findings: FAULT. Nothing launched, a
-    launch that was refused, or a script that did not end well: UNTESTABLE.
+    skip: checks that are not made. output: the descriptor its stdout goes to, None for ours.
+    Findings: FAULT. Nothing launched, a launch that was refused, or a script that did not end well:
+    UNTESTABLE.
     """
     if not script.is_file():
         raise UsageError("no such file", where=str(script))
+    checks.chosen(frozenset(skip))
     with tempfile.TemporaryDirectory(prefix="specrepro-sanitize-") as folder:
         journal = Path(folder) / "journal.ndjson"
-        reason = _ended(journal, script, arguments, timeout, output)
+        reason = _ended([str(journal), ",".join(skip), str(script), *arguments], timeout, output)
         lines, cut = _lines(journal)
     end = lines.pop() if lines and MARK in lines[-1] else {}
     if not end or cut:
@@ -54,17 +62,11 @@ def sanitize_script(
     return Sanitized(record, Exit.OK if clean else Exit.UNTESTABLE)
 
 
-def _ended(
-    journal: Path,
-    script: Path,
-    arguments: Sequence[str],
-    timeout: float | None,
-    output: int | None,
-) -> str:
+def _ended(arguments: Sequence[str], timeout: float | None, output: int | None) -> str:
     """Why the process did not end by itself; "" where it did."""
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     child = subprocess.Popen(
-        [sys.executable, "-m", MODULE, str(journal), str(script), *arguments],
+        [sys.executable, "-m", MODULE, *arguments],
         env=environment,
         stdout=output,
     )
@@ -120,6 +122,7 @@ def _record(
         "script": {"file": str(script), "arguments": list(arguments), "status": end.get("status")},
         "launches": launches,
         "checks": list(end.get("checks", [])),
+        "warnings": [one for line in lines for one in line.get("warnings", [])],
         "findings": findings,
         "more": int(end.get("unkept", 0)),
         "tensors": dict(end.get("tensors", {})),

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 from ..errors import SpecreproError
 from ..lanes.child import end_with_parent
 from ..records import to_json
+from .accesses import chosen
 from .session import Emulation
 from .triton_device import TritonLaunch, installed
 
@@ -28,23 +29,26 @@ CUDA_HINT = (
 
 
 def main(arguments: list[str]) -> int:
-    """Run the script `arguments[1]` with what follows; journal and result go to `arguments[0]`.
+    """Run the script `arguments[2]` with what follows, but for the checks `arguments[1]`; the
+    journal is `arguments[0]`.
 
     0 if the end was written, whatever the script's own status.
     """
-    journal, script, *rest = arguments
+    journal, skipped, script, *rest = arguments
     end_with_parent()
-    run = Emulation(raise_on_finding=False)
+    run = Emulation(False, chosen(skipped.split(",") if skipped else ()))
     with Path(journal).open("w", encoding="utf-8") as out:
 
         def launched(asked: TritonLaunch) -> None:
-            kept = len(run.findings)
+            kept, warned = len(run.findings), len(run.warnings)
             try:
                 run.launched(asked)
             finally:
                 found = to_json(run.findings[kept:])
                 if run.launches:
-                    _line(out, {"launch": to_json(run.launches[-1]), "findings": found})
+                    said = to_json(run.warnings[warned:])
+                    launch = to_json(run.launches[-1])
+                    _line(out, {"launch": launch, "findings": found, "warnings": said})
 
         status, error, hint = _run(script, rest, launched)
         sys.stdout.flush()
@@ -57,7 +61,7 @@ def main(arguments: list[str]) -> int:
                 "hint": hint,
                 "unkept": run.unkept,
                 "tensors": run.tensors,
-                "checks": list(run.checks),
+                "checks": sorted(run.checks),
             },
         )
     return 0

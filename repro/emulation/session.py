@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..emulator.launch import Buffer, launch
+from ..emulator.launch import Buffer, LaunchReport, launch
 from ..emulator.ptx import Kernel, parse
 from ..errors import Exit, SpecreproError, UsageError
 from ..records import Finding
-from .accesses import CHECKS, findings
+from .accesses import Warned, chosen, findings, warnings
 from .element_types import TYPES, element_type
 from .memory import aligned, encode
 from .numpy_pointer import Region, Storages, region
@@ -61,16 +61,18 @@ class LaunchSummary:
 class Emulation:
     """The launches of a session so far.
 
-    findings: in order of launch, at most MAX_FINDINGS. unkept: how many more there were. checks:
-    which were on. tensors: name → dtype and shape of what the findings name.
+    checks: those that are on, besides that of bounds. findings: in order of launch, at most
+    MAX_FINDINGS. unkept: how many more there were. warnings: races between blocks, as many at most.
+    tensors: name → dtype and shape of what the findings name.
     """
 
     raise_on_finding: bool
+    checks: frozenset[str]
     findings: list[Finding] = field(default_factory=list)
+    warnings: list[Warned] = field(default_factory=list)
     launches: list[LaunchSummary] = field(default_factory=list)
     tensors: dict[str, str] = field(default_factory=dict)
     unkept: int = 0
-    checks: tuple[str, ...] = CHECKS
 
     def report(self) -> str:
         """A line a finding; "" where there is none."""
@@ -83,11 +85,15 @@ class Emulation:
         number = len(self.launches)
         summary = LaunchSummary(number, asked.name, asked.grid, 32 * asked.warps, 0, 0)
         try:
-            found, instructions, tensors = _executed(asked, number)
+            found, report, tensors = _executed(asked, number, self.checks)
         except SpecreproError as error:
             self.launches.append(_replaced(summary, refused=str(error)))
             raise
-        self.launches.append(_replaced(summary, found=len(found), instructions=instructions))
+        self.launches.append(_replaced(summary, found=len(found), instructions=report.instructions))
+        if report.printed:
+            print(report.printed, end="", flush=True)
+        room = max(0, MAX_FINDINGS - len(self.warnings))
+        self.warnings += warnings(report, asked.name, number)[:room]
         room = max(0, MAX_FINDINGS - len(self.findings))
         self.findings += found[:room]
         self.unkept += len(found[room:])
@@ -103,15 +109,16 @@ def _replaced(summary: LaunchSummary, **changes: Any) -> LaunchSummary:
 
 
 @contextmanager
-def emulate(*, raise_on_finding: bool = True) -> Iterator[Emulation]:
+def emulate(*, raise_on_finding: bool = True, skip: Collection[str] = ()) -> Iterator[Emulation]:
     """Run Triton launches in the emulator while the context is open.
 
     Kernels take numpy arrays and CPU torch tensors and write them in place. A pointer may touch its
     array from its first to its last element. The first configuration of an autotuned kernel is
     taken. raise_on_finding: FindingsError at the launch that did it; else see `findings` later.
-    UnsupportedError for what the emulator does not execute.
+    skip: checks that are not made (repro/emulator/checks.py has the names). What kernels print goes
+    to stdout. UnsupportedError for what the emulator does not execute.
     """
-    run = Emulation(raise_on_finding)
+    run = Emulation(raise_on_finding, chosen(skip))
     with installed(run.launched):
         yield run
 
@@ -122,7 +129,9 @@ def kernel_of(ptx: str, name: str) -> Kernel:
     return parse(ptx).kernels[name]
 
 
-def _executed(asked: TritonLaunch, number: int) -> tuple[list[Finding], int, dict[str, str]]:
+def _executed(
+    asked: TritonLaunch, number: int, checks: frozenset[str]
+) -> tuple[list[Finding], LaunchReport, dict[str, str]]:
     storages: Storages = {}
     regions: dict[tuple[int, int], tuple[Buffer, Region]] = {}
     values: list[Buffer | int | float | None] = []
@@ -150,6 +159,7 @@ def _executed(asked: TritonLaunch, number: int) -> tuple[list[Finding], int, dic
         block=(32 * asked.warps, 1, 1),
         args=values,
         shared_bytes=asked.shared_bytes,
+        checks=checks,
     )
     for memory, old in before:
         if not np.array_equal(memory.data.view(np.uint8), old.view(np.uint8)):
@@ -158,7 +168,7 @@ def _executed(asked: TritonLaunch, number: int) -> tuple[list[Finding], int, dic
     sizes = {name: (b.data.size, b.data.itemsize) for name, (b, _) in named.items()}
     found = findings(report, asked.name, number, sizes)
     tensors = {name: f"{name} {memory.shown}" for name, (_, memory) in named.items()}
-    return found, report.instructions, tensors
+    return found, report, tensors
 
 
 def _scalar(name: str, kind: str, value: Any) -> int | float:

@@ -135,7 +135,8 @@ def _given(value: Any) -> dict[str, Any]:
 
 def _words(error: BaseException) -> str:
     """An exception and its causes; Triton says in the last one what it missed."""
-    said, one = [], error
+    said: list[str] = []
+    one = error
     while len(said) < 5:
         said.append(f"{type(one).__name__}: {one}".strip(": "))
         if one.__cause__ is None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ..records import Finding, Kind
 
+# Where an access lands that belongs to no memory of the launch.
+ADDRESSES = ("no tensor", "null pointer")
 PLAIN = {
     Kind.TRAP: "trap",
     Kind.SHARED_RACE: "race on shared memory",
@@ -14,6 +16,8 @@ PLAIN = {
 
 def what(finding: Finding, tensor: str | None) -> str:
     """What happened. tensor: the buffer as a reader knows it, such as `x f32[100]`."""
+    if finding.kind is Kind.TRAP and finding.got:
+        return f"assertion failed: {finding.got}"
     if finding.kind in PLAIN:
         return PLAIN[finding.kind] + _element(finding, tensor)
     name = str(finding.kind)
@@ -46,9 +50,9 @@ def _element(finding: Finding, tensor: str | None) -> str:
     name = tensor or finding.tensor
     if name:
         return f" at element {finding.elements[0]} of {name}"
-    if finding.kind is Kind.SHARED_OUT_OF_BOUNDS:
-        return f" at byte {finding.elements[0]}"
-    return f" at address {finding.elements[0]:#x}"
+    if finding.lands_in in ADDRESSES:
+        return f" at address {finding.elements[0]:#x}"
+    return f" at byte {finding.elements[0]}"  # of shared or local memory
 
 
 def who(finding: Finding) -> str:
@@ -72,5 +76,10 @@ def located(finding: Finding, tensor: str | None) -> str:
     if who(finding):
         text += f", by {who(finding)}"
     if finding.lands_in:
-        text += f"; lands in {finding.lands_in}"
+        text += f"; {landing(finding)} {finding.lands_in}"
     return text
+
+
+def landing(finding: Finding) -> str:
+    """What stands before `lands_in`, which for a race has the other side too."""
+    return "in" if finding.kind is Kind.SHARED_RACE else "lands in"

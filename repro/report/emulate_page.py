@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..emulation.kernel_text import plain_name
-from ..emulation.wording import what, who
+from ..emulation.wording import landing, what, who
 from ..records import Finding
 from .escape import printable
 
@@ -70,16 +70,31 @@ def _page(record: Record, most: int | None) -> list[RenderableType]:
         finding_rows(rows, finding, shapes.get(finding["tensor"]), excerpts)
     if most is not None and len(found) + record["more"] > most:
         rows.add_row("", Text(f"and {len(found) + record['more'] - most} more", "dim"))
+    warning_rows(rows, record["warnings"], most)
+    printed = str(record["printed"])
+    if printed:
+        rows.add_row("printed", Text("\n".join(map(printable, printed.splitlines()[:most]))))
     for note in record["notes"]:
         rows.add_row("note", Text(printable(str(note))))
     if record["checks"]:
         rows.add_row("checked", Text(printable(", ".join(map(str, record["checks"])))))
-    for gap in record["unchecked"]:
-        rows.add_row("unseen", Text(printable(str(gap)), "yellow"))
+    if record["unchecked"]:
+        gaps = ", ".join(map(str, record["unchecked"]))
+        rows.add_row("skipped", Text(printable(gaps), "yellow"))
     parts.append(Padding(rows, (0, 0, 0, 2)))
     if launch["buffers"]:
         parts += [Text(), Padding(_buffers(launch["buffers"]), (0, 0, 0, 4))]
     return parts
+
+
+def warning_rows(rows: Table, warnings: list[Record], most: int | None) -> None:
+    """Add races between blocks to a table of two columns, at most `most` of them."""
+    for warned in warnings[:most]:
+        source = warned["source"]
+        place = f"{source['file']}:{source['line']}: " if source else ""
+        rows.add_row("warning", Text(printable(f"{place}{warned['text']}"), "yellow"))
+    if most is not None and len(warnings) > most:
+        rows.add_row("", Text(f"and {len(warnings) - most} more", "dim"))
 
 
 def finding_rows(
@@ -89,7 +104,7 @@ def finding_rows(
     record = Finding.from_json(finding)
     rows.add_row("what", Text(printable(what(record, tensor)), "bold"))
     if record.lands_in:
-        rows.add_row("lands in", Text(printable(record.lands_in)))
+        rows.add_row(landing(record), Text(printable(record.lands_in)))
     if who(record):
         rows.add_row("who", Text(who(record)))
     if record.request is not None:

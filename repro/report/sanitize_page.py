@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from .emulate_page import SHOWN, finding_rows, said_of
+from .emulate_page import SHOWN, finding_rows, said_of, warning_rows
 from .escape import printable
 
 Record = Mapping[str, Any]
@@ -54,6 +54,7 @@ def _page(record: Record, most: int | None) -> list[RenderableType]:
     rest = len(found) + record["more"] - (len(found) if most is None else most)
     if rest > 0:
         rows.add_row("", Text(f"and {rest} more", "dim"))
+    warning_rows(rows, record["warnings"], most)
     if record["checks"]:
         rows.add_row("checked", Text(printable(", ".join(map(str, record["checks"])))))
     if record["script"]["status"] is not None:
