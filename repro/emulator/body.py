@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from .declarations import SIZES, variables
 from .ptx import (
     Address,
@@ -34,7 +36,7 @@ SPECIAL = re.compile(
     re.ASCII,
 )
 _RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,8})$", re.ASCII)
-_DECIMAL = re.compile(r"\d{1,40}\.\d{0,40}(?:[eE]\d{1,4})?$", re.ASCII)
+_DECIMAL = re.compile(r"\d{1,40}(?:\.\d{0,40})?(?:[eE]\d{0,4})?$", re.ASCII)
 MAX_DEPTH = 64  # of nested scopes
 
 
@@ -90,6 +92,7 @@ class Body:
         self.labels: dict[str, int] = {}
         self.targets: dict[str, tuple[tuple[str, ...], Scope]] = {}  # of indexed branches
         self.last_label = ""
+        self.single = False  # whether decimal literals of the instruction are of 32 bits
         self.variables = dict(variables)
 
     def read(self) -> None:
@@ -217,6 +220,7 @@ class Body:
             )
         if self._is_opaque():
             return self._opaque(opcode, line, tuple(modifiers))
+        self.single = "f32" in modifiers
         operands = []
         while not reader.take(";"):
             operands.append(self.operand())
@@ -319,10 +323,26 @@ class Body:
             bits = 32 if match[1] else 64
             value = int(match[2] or match[4], 16)
             return Immediate(value ^ (1 << (bits - 1)) if negative else value, bits)
-        if _DECIMAL.match(word):
-            reader.fail("decimal floats are not known; compilers write their bits")
+        if _DECIMAL.match(word) and not word.isdigit():
+            return self.decimal(negative=negative)
         value = reader.integer()
         return Immediate(-value if negative else value)
+
+    def decimal(self, *, negative: bool) -> Immediate:
+        """`1.5e-3`, as the nearest float of the instruction's width."""
+        reader = self.reader
+        word = reader.next()
+        if word[-1] in "eE":
+            sign = reader.next() if reader.token.text in ("+", "-") else ""
+            digits = reader.next()
+            if not digits.isdigit() or len(digits) > 4:
+                reader.fail(f"{word}{sign}{digits!r} is no number")
+            word += sign + digits
+        value = np.float64(word) * (-1.0 if negative else 1.0)
+        if self.single:
+            with np.errstate(over="ignore"):
+                return Immediate(int(np.float32(value).view(np.uint32)), 32)
+        return Immediate(int(value.view(np.uint64)), 64)
 
     def resolved(self, instruction: Instruction, scope: Scope) -> Instruction:
         """With the labels of a branch told apart by scope."""

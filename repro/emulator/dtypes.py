@@ -27,8 +27,9 @@ DTYPES: dict[str, DType] = {
     "bf16": UNSIGNED[2],
     "f16x2": UNSIGNED[4],
     "bf16x2": UNSIGNED[4],
+    "f32x2": UNSIGNED[8],
 }
-FLOATS = frozenset({"f16", "bf16", "f32", "f64", "f16x2", "bf16x2"})
+FLOATS = frozenset({"f16", "bf16", "f32", "f64", "f16x2", "bf16x2", "f32x2"})
 
 
 def unsigned(dtype: DType) -> DType:

@@ -57,6 +57,14 @@ def _joined_bf16(values: Array) -> Array:
     return _joined(to_bf16(values))
 
 
+def _f32_pair(pair: Array) -> Array:
+    return np.ascontiguousarray(pair).view(np.float32).reshape(-1, 2)
+
+
+def _joined_f32(values: Array) -> Array:
+    return np.ascontiguousarray(values, np.float32).view(np.uint64).reshape(-1)
+
+
 FORMATS: dict[str, Format] = {
     "f16": Format(F16),
     "f32": Format(F32),
@@ -64,4 +72,5 @@ FORMATS: dict[str, Format] = {
     "bf16": Format(UNSIGNED[2], from_bf16, to_bf16),
     "f16x2": Format(UNSIGNED[4], _f16_pair, _joined),
     "bf16x2": Format(UNSIGNED[4], _bf16_pair, _joined_bf16),
+    "f32x2": Format(UNSIGNED[8], _f32_pair, _joined_f32),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -119,12 +120,79 @@ def _apply4(function: Callable[..., Any], a: int, b: int, c: int, e: int) -> Mak
     return make
 
 
+# Of the two low bits of the selector, the bytes that each mode of prmt takes (PTX ISA, prmt).
+PERMUTATIONS = {
+    "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
+    "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
+    "rc8": (0x0000, 0x1111, 0x2222, 0x3333),
+    "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ecr": (0x0000, 0x1110, 0x2210, 0x3210),
+    "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
+}
+
+
 def permutation(builder: Builder, instruction: Instruction) -> None:
-    """prmt, in its general mode."""
+    """prmt, in its general mode and the others."""
+    mode = instruction.modifiers[-1] if instruction.modifiers else ""
+    function: Callable[..., Any] = permute
+    if mode in PERMUTATIONS:
+        instruction = replace(instruction, modifiers=instruction.modifiers[:-1])
+        choices = np.array(PERMUTATIONS[mode], np.uint32)
+
+        def function(a: Array, b: Array, selector: Array) -> Array:
+            return permute(a, b, choices[selector & np.uint32(3)])
+
     dtype = _type(builder, instruction, 4, "b32")
     result, *sources = instruction.operands
     slots = [builder.read(source, dtype) for source in sources]
-    builder.assign(result, dtype, apply3(permute, *slots))
+    builder.assign(result, dtype, apply3(function, *slots))
+
+
+def _field_mode(builder: Builder, instruction: Instruction) -> tuple[str, Instruction]:
+    """.clamp or .wrap, and the instruction without."""
+    mode = instruction.modifiers[0] if instruction.modifiers else ""
+    if mode not in ("clamp", "wrap"):
+        builder.unsupported()
+    return mode, replace(instruction, modifiers=instruction.modifiers[1:])
+
+
+def extension(builder: Builder, instruction: Instruction) -> None:
+    """szext: the lower b bits of a, extended by their sign or by zeros."""
+    mode, instruction = _field_mode(builder, instruction)
+    dtype = _type(builder, instruction, 3, "u32", "s32")
+    result, a, amount = instruction.operands
+
+    def extend(value: Array, bits: Array) -> Array:
+        left = np.int64(32) - _bits(bits, mode).astype(np.int64)
+        wide = value.view(U32).astype(np.uint64) << np.uint64(32)
+        moved = np.left_shift(wide, left.astype(np.uint64)).view(np.int64)
+        if dtype.kind == "u":
+            moved = (moved.view(np.uint64) >> np.uint64(32)).view(np.int64)
+            found: Array = (moved >> left).astype(np.uint32)
+        else:
+            found = ((moved >> np.int64(32)) >> left).astype(np.int32)
+        return found
+
+    builder.assign(result, dtype, apply2(extend, builder.read(a, dtype), builder.read(amount, U32)))
+
+
+def bit_mask(builder: Builder, instruction: Instruction) -> None:
+    """bmsk: b ones from bit a on."""
+    mode, instruction = _field_mode(builder, instruction)
+    dtype = _type(builder, instruction, 3, "b32")
+    result, position, length = instruction.operands
+
+    def mask(start: Array, count: Array) -> Array:
+        bits = (np.uint64(1) << _bits(count, mode).astype(np.uint64)) - np.uint64(1)
+        return (bits << _bits(start, mode).astype(np.uint64)).astype(np.uint32)
+
+    slots = builder.read(position, U32), builder.read(length, U32)
+    builder.assign(result, dtype, apply2(mask, *slots))
+
+
+def _bits(value: Array, mode: str) -> Array:
+    """A number of bits: up to 32, or modulo 32."""
+    return np.minimum(value, np.uint32(32)) if mode == "clamp" else value & np.uint32(31)
 
 
 def lookup(builder: Builder, instruction: Instruction) -> None:
@@ -209,6 +277,8 @@ HANDLERS: dict[str, Handler] = {
     "bfe": field,
     "bfi": field_insert,
     "prmt": permutation,
+    "szext": extension,
+    "bmsk": bit_mask,
     "lop3": lookup,
     "popc": count(count_ones),
     "clz": count(leading_zeros),

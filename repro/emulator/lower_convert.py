@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .builder import Builder
-from .closures import apply1, apply2
-from .dtypes import DTYPES, F16, F32, F64, SIGNED, UNSIGNED, Array, DType
+from .closures import apply1
+from .directed import integer as directed_integer
+from .dtypes import DTYPES, F64, SIGNED, UNSIGNED, Array, DType
 from .float_formats import FORMATS
+from .lower_pack import convert_packed, is_packed
 from .ptx import Instruction, Operand, Register
 from .rounding import add_odd, flush, from_bf16, narrow, saturate, to_bf16
 
@@ -24,7 +27,6 @@ TO_INTEGER: dict[str, Callable[[Array], Any]] = {
     "rpi": np.ceil,
 }
 ROUNDINGS = frozenset({"rn", "rz", "rm", "rp"})
-PAIRS = {"f16x2": F16, "bf16x2": UNSIGNED[2]}
 
 Function = Callable[[Array], Array]
 
@@ -34,17 +36,19 @@ def convert(builder: Builder, instruction: Instruction) -> None:
     if len(instruction.modifiers) < 2:
         builder.unsupported()
     *words, to, source = instruction.modifiers
-    if to in PAIRS:
-        _pair(builder, instruction, words, to, source)
+    if is_packed(to, source):
+        convert_packed(builder, instruction, words, to, source)
         return
     if len(instruction.operands) != 2 or {to, source} - INTEGERS - SCALARS:
         builder.unsupported()
-    ftz, sat = "ftz" in words, "sat" in words
-    modes = [word for word in words if word not in ("ftz", "sat")]
+    ftz, sat, relu = "ftz" in words, "sat" in words, "relu" in words
+    modes = [word for word in words if word not in ("ftz", "sat", "relu")]
     if len(modes) > 1 or (modes and modes[0] not in {*ROUNDINGS, *TO_INTEGER}):
         builder.unsupported()
     mode = modes[0] if modes else ""
     if ftz and "f32" not in (to, source):
+        builder.unsupported()
+    if relu and (to not in ("f16", "bf16") or source != "f32"):
         builder.unsupported()
     result, operand = instruction.operands
     slot = _source(builder, operand, source)
@@ -61,6 +65,8 @@ def convert(builder: Builder, instruction: Instruction) -> None:
             function = _then(function, saturate)
     else:
         function = _between_floats(builder, to, source, mode, ftz=ftz, sat=sat)
+    if relu:
+        function = _then(lambda value: np.where(value < 0, value.dtype.type(0), value), function)
     builder.assign(result, FORMATS[to].dtype, apply1(function, slot))
 
 
@@ -161,7 +167,7 @@ def _from_integer(builder: Builder, to: str, source: str, mode: str) -> Function
     if to in ("f32", "f64") and mode == "rn":
         return _cast(DTYPES[to])
     if to == "f64" and dtype.itemsize == 8:
-        builder.unsupported("64-bit integers are rounded to nearest only")
+        return partial(directed_integer, mode=mode)
     exact = _odd_from_64 if dtype.itemsize == 8 else _cast(F64)
     return _then(exact, _narrowing(builder, to, mode))
 
@@ -194,7 +200,7 @@ def _between_floats(
         builder.unsupported()
     if mode in TO_INTEGER and to != source:
         builder.unsupported()
-    if sat and to in ("bf16", "f64"):
+    if sat and to == "bf16":
         builder.unsupported()
 
     def start(value: Array) -> Array:
@@ -225,25 +231,6 @@ def _between_floats(
 def _truncated_bf16(value: Array) -> Array:
     bits = (np.ascontiguousarray(value).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
     return np.where(np.isnan(value), np.uint16(0x7FFF), bits)
-
-
-def _pair(
-    builder: Builder, instruction: Instruction, words: list[str], to: str, source: str
-) -> None:
-    if words != ["rn"] or source != "f32" or len(instruction.operands) != 3:
-        builder.unsupported()
-    result, high, low = instruction.operands
-
-    def joined(upper: Array, lower: Array) -> Array:
-        if to == "bf16x2":
-            first, second = to_bf16(upper), to_bf16(lower)
-        else:
-            first = upper.astype(F16).view(np.uint16)
-            second = lower.astype(F16).view(np.uint16)
-        return (first.astype(np.uint32) << np.uint32(16)) | second.astype(np.uint32)
-
-    slots = builder.read(high, F32), builder.read(low, F32)
-    builder.assign(result, UNSIGNED[4], apply2(joined, *slots))
 
 
 HANDLERS = {"cvt": convert}

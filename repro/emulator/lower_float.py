@@ -15,6 +15,7 @@ import numpy as np
 
 from .builder import Builder
 from .closures import apply1, apply2, apply3
+from .directed import directed
 from .dtypes import F16, F32, F64, FLOATS, Array
 from .float_formats import FORMATS
 from .ptx import Instruction
@@ -25,7 +26,9 @@ Function = Callable[..., Any]
 ROUNDINGS = frozenset({"rn", "rz", "rm", "rp"})
 _WIDE = frozenset({"f32", "f64"})
 _UPPER = np.uint64(0xFFFFFFFF00000000)
-MINIMUM_NORMAL = {"f16": F16, "f16x2": F16, "f32": F32}
+# Types whose subnormals .ftz flushes; of bf16, only in ex2.
+FLUSHED = frozenset({"f16", "f16x2", "f32", "f32x2"})
+RELU = frozenset({"f16", "f16x2", "bf16", "bf16x2"})
 
 
 def by_type(lower: Handler, integer: Handler | None) -> Handler:
@@ -55,7 +58,7 @@ def _emit(
     if set(words) - allowed - {"ftz", "sat"} or len(instruction.operands) != count + 1:
         builder.unsupported()
     form = FORMATS[kind]
-    if "ftz" in words and kind not in MINIMUM_NORMAL:
+    if "ftz" in words and kind not in FLUSHED and instruction.opcode != "ex2":
         builder.unsupported()
     if "ftz" in words:
         function = _flushed(function)
@@ -63,6 +66,10 @@ def _emit(
         if kind not in ("f32", "f16", "f16x2"):
             builder.unsupported()
         function = _saturated(function)
+    if "relu" in words:
+        if kind not in RELU:
+            builder.unsupported()
+        function = _rectified(function)
     function = form.around(function)
     slots = [builder.read(operand, form.dtype) for operand in instruction.operands[1:]]
     makes = {1: apply1, 2: apply2, 3: apply3}
@@ -84,13 +91,23 @@ def _saturated(function: Function) -> Function:
     return wrapped
 
 
+def _rectified(function: Function) -> Function:
+    """.relu: what is below zero becomes zero."""
+
+    def wrapped(*values: Array) -> Array:
+        result: Array = function(*values)
+        return np.where(result < 0, result.dtype.type(0), result)
+
+    return wrapped
+
+
 def _rounding(builder: Builder, instruction: Instruction, default: str | None) -> str:
     found = [word for word in instruction.modifiers if word in ROUNDINGS]
     if len(found) > 1 or not (found or default):
         builder.unsupported()
     mode = found[0] if found else str(default)
-    if mode != "rn" and instruction.modifiers[-1] != "f32":
-        builder.unsupported("only f32 is rounded in other ways than to nearest")
+    if mode != "rn" and instruction.modifiers[-1] not in ("f32", "f64", "f32x2"):
+        builder.unsupported("only f32 and f64 are rounded in other ways than to nearest")
     return mode
 
 
@@ -107,6 +124,8 @@ def arithmetic(nearest: Function, exact: Function) -> Handler:
     def handler(builder: Builder, instruction: Instruction) -> None:
         mode = _rounding(builder, instruction, "rn")
         function = nearest if mode == "rn" else _directed(exact, mode)
+        if mode != "rn" and instruction.modifiers[-1] == "f64":
+            function = partial(directed, instruction.opcode, mode)
         _emit(builder, instruction, function, 2, allowed=ROUNDINGS)
 
     return handler
@@ -117,14 +136,14 @@ def fused(builder: Builder, instruction: Instruction) -> None:
     kind = instruction.modifiers[-1]
     mode = _rounding(builder, instruction, None)
     if kind == "f64":
-        function: Function = fma64
-    elif kind == "f32":
+        function: Function = fma64 if mode == "rn" else partial(directed, "fma", mode)
+    elif kind in ("f32", "f32x2"):
         function = fma32 if mode == "rn" else _directed(fma_odd, mode)
     elif kind in ("f16", "f16x2"):
         function = _fma16
     else:
         function = fma_odd
-    _emit(builder, instruction, function, 3, allowed=ROUNDINGS)
+    _emit(builder, instruction, function, 3, allowed=ROUNDINGS | {"relu"})
 
 
 def _fma16(a: Array, b: Array, c: Array) -> Array:
@@ -143,10 +162,17 @@ def one(function: Function, *words: str, kinds: frozenset[str] = frozenset({"f32
 
 
 def divide(builder: Builder, instruction: Instruction) -> None:
-    """div, to nearest or approximate."""
+    """div, rounded or approximate."""
     if instruction.modifiers[-1] not in ("f32", "f64"):
         builder.unsupported()
-    _emit(builder, instruction, np.divide, 2, allowed=frozenset({"rn", "full", "approx"}))
+    function = _of_mode(builder, instruction, np.divide)
+    _emit(builder, instruction, function, 2, allowed=ROUNDINGS | {"full", "approx"})
+
+
+def _of_mode(builder: Builder, instruction: Instruction, nearest: Function) -> Function:
+    """The operation of this opcode, of which `nearest` is the one rounded to nearest."""
+    mode = _rounding(builder, instruction, "rn")
+    return nearest if mode == "rn" else partial(directed, instruction.opcode, mode)
 
 
 def _reciprocal(x: Array) -> Array:
@@ -169,7 +195,6 @@ def _upper(x: Array) -> Array:
 
 def approximate_inverse(function: Function, *words: str) -> Handler:
     """The handler of rcp and rsqrt: f32 as other functions, f64 exact or gross."""
-    plain = one(function, *words, kinds=_WIDE)
     rough = _gross(function)
 
     def handler(builder: Builder, instruction: Instruction) -> None:
@@ -177,9 +202,16 @@ def approximate_inverse(function: Function, *words: str) -> Handler:
             result, operand = instruction.operands
             builder.assign(result, F64, apply1(rough, builder.read(operand, F64)))
         else:
-            plain(builder, instruction)
+            rounded = _of_mode(builder, instruction, function) if "rn" in words else function
+            one(rounded, *words, kinds=_WIDE)(builder, instruction)
 
     return handler
+
+
+def square_root(builder: Builder, instruction: Instruction) -> None:
+    """sqrt, rounded or approximate."""
+    function = _of_mode(builder, instruction, np.sqrt)
+    one(function, *ROUNDINGS, "approx", kinds=_WIDE)(builder, instruction)
 
 
 def _reciprocal_root(x: Array) -> Array:
@@ -216,9 +248,35 @@ def extreme(function: Function) -> Handler:
         chosen = function
         if "NaN" in instruction.modifiers:
             chosen = partial(_with_nan, function)
-        _emit(builder, instruction, chosen, 2, allowed=frozenset({"NaN"}))
+        words = [word for word in instruction.modifiers if word in ("xorsign", "abs")]
+        count = len(instruction.operands) - 1
+        if words == ["xorsign", "abs"] and count == 2:
+            chosen = partial(_of_sizes, chosen)
+        elif words == ["abs"] and count == 3:
+            chosen = partial(_of_three, chosen, sizes=True)
+        elif count == 3 and not words:
+            chosen = partial(_of_three, chosen, sizes=False)
+        elif words or count != 2:
+            builder.unsupported()
+        if count == 3 and instruction.modifiers[-1] != "f32":
+            builder.unsupported()
+        _emit(builder, instruction, chosen, count, allowed=frozenset({"NaN", "xorsign", "abs"}))
 
     return handler
+
+
+def _of_sizes(function: Function, a: Array, b: Array) -> Array:
+    """.xorsign.abs: of the absolute values, with the product of the signs."""
+    size: Array = function(np.abs(a), np.abs(b))
+    negative = np.signbit(a) ^ np.signbit(b)
+    return np.where(negative, -size, size)
+
+
+def _of_three(function: Function, a: Array, b: Array, c: Array, *, sizes: bool) -> Array:
+    if sizes:
+        a, b, c = np.abs(a), np.abs(b), np.abs(c)
+    found: Array = function(function(a, b), c)
+    return found
 
 
 def copy_sign(builder: Builder, instruction: Instruction) -> None:
@@ -229,6 +287,7 @@ def copy_sign(builder: Builder, instruction: Instruction) -> None:
 
 
 _ALL = FLOATS
+_NARROW = FLOATS - {"f64", "f32x2"}
 
 HANDLERS: dict[str, Handler] = {
     "add": arithmetic(np.add, add_odd),
@@ -241,13 +300,13 @@ HANDLERS: dict[str, Handler] = {
     "max": extreme(larger),
     "neg": one(np.negative, kinds=_ALL),
     "abs": one(np.abs, kinds=_ALL),
-    "rcp": approximate_inverse(_reciprocal, "rn", "approx"),
-    "sqrt": one(np.sqrt, "rn", "approx", kinds=_WIDE),
+    "rcp": approximate_inverse(_reciprocal, *ROUNDINGS, "approx"),
+    "sqrt": square_root,
     "rsqrt": approximate_inverse(_reciprocal_root, "approx"),
-    "ex2": one(np.exp2, "approx", kinds=frozenset({"f32", "f16", "f16x2"})),
+    "ex2": one(np.exp2, "approx", kinds=_NARROW),
     "lg2": one(np.log2, "approx"),
     "sin": one(np.sin, "approx"),
     "cos": one(np.cos, "approx"),
-    "tanh": one(np.tanh, "approx", kinds=frozenset({"f32", "f16", "f16x2"})),
+    "tanh": one(np.tanh, "approx", kinds=_NARROW),
     "copysign": copy_sign,
 }

@@ -12,6 +12,7 @@ from .closures import apply1, apply2, apply3
 from .dataflow import CARRY
 from .dtypes import BOOL, DTYPES, SIGNED, Array, DType, unsigned
 from .integers import divide, multiply_high, remainder
+from .lower_dot import pairs
 from .ptx import Instruction, Operand
 
 KINDS = frozenset({"s16", "u16", "s32", "u32", "s64", "u64"})
@@ -144,6 +145,29 @@ def _multiply_with_carry(
     _with_carry(builder, result, dtype, slots, np.add, takes=takes, gives=gives)
 
 
+def multiply_24(builder: Builder, instruction: Instruction) -> None:
+    """mul24, mad24: lower or upper 32 of the 48 bits that the lower 24 of the factors give."""
+    adds = instruction.opcode == "mad24"
+    dtype = _type(builder, instruction, 4 if adds else 3, "lo", "hi")
+    if dtype.itemsize != 4 or len(instruction.modifiers) != 2:
+        builder.unsupported()
+    shift = np.int64(0 if instruction.modifiers[0] == "lo" else 16)
+    unused = np.int64(40)
+
+    def function(a: Array, b: Array, c: Array) -> Array:
+        wide: DType = SIGNED[8] if dtype.kind == "i" else unsigned(SIGNED[8])
+        x, y = ((v.astype(np.int64) << unused).view(wide) >> wide.type(unused) for v in (a, b))
+        product = (x * y).view(np.int64) >> shift
+        result: Array = product.astype(dtype) + c
+        return result
+
+    result, a, b, *rest = instruction.operands
+    c = builder.read(rest[0], dtype) if rest else builder.constant(0, dtype)
+    builder.assign(
+        result, dtype, apply3(function, builder.read(a, dtype), builder.read(b, dtype), c)
+    )
+
+
 def _wide(out: DType) -> Callable[..., Any]:
     def function(a: Array, b: Array) -> Array:
         result: Array = a.astype(out) * b.astype(out)
@@ -187,7 +211,7 @@ def sum_of_differences(builder: Builder, instruction: Instruction) -> None:
 
 
 HANDLERS = {
-    "add": add_sub,
+    "add": pairs(np.add, add_sub),
     "sub": add_sub,
     "addc": add_sub,
     "subc": add_sub,
@@ -196,8 +220,10 @@ HANDLERS = {
     "madc": multiply,
     "div": two(divide),
     "rem": two(remainder),
-    "min": two(np.minimum),
-    "max": two(np.maximum),
+    "mul24": multiply_24,
+    "mad24": multiply_24,
+    "min": pairs(np.minimum, two(np.minimum)),
+    "max": pairs(np.maximum, two(np.maximum)),
     "neg": one(np.negative),
     "abs": one(np.abs),
     "sad": sum_of_differences,

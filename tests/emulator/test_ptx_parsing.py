@@ -158,7 +158,7 @@ def test_sections_of_debug_data_are_skipped() -> None:
         ("mov.u32 %v1, %clock;", "%clock has no meaning here"),
         ("tex.2d.v4.f32.f32 {%v1, %v1, %v1, %v1}, [%at, {%v1, %v1}];", "tex.2d.v4.f32.f32 is not"),
         ("wgmma.fence.sync.aligned;", "wgmma.fence.sync.aligned is not supported"),
-        ("add.rm.f64 %at, %at, %at;", "only f32 is rounded"),
+        ("add.rm.f16 %h, %h, %h;", "only f32 and f64 are rounded"),
         ("ld.global.b128 %at, [%at];", "ld.global.b128"),
         ("ld.global.async.b32 %v1, [%at];", "ld.global.async.b32"),
         ("fma.rn.relu.f16 %h, %h, %h, %h;", "fma.rn.relu.f16"),
