@@ -4,7 +4,9 @@ Conventions of a ```console block: a line that starts with `$ ` is a command, `#
 the status it must end with (0 if left out); the lines below it are its output. They must follow
 each other in the real output (stdout, then stderr) as they do here, but for white space. `…` alone
 on a line leaves lines out, within a line it stands for any text. Times and run ids match any.
-A ```yaml block whose first line is `# NAME.yaml` is a file that commands may name.
+A ```yaml, ```python or ```cpp block whose first line is a comment with a name (`# NAME.yaml`,
+`# NAME.py`, `// NAME.cu`) is a file that commands may name. A YAML file with `args:` holds the
+arguments of a kernel, any other one is a case.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import pytest
 
 from specrepro.repro.case import load_case, shipped_cases
 from specrepro.repro.case.model import Case, Expectation, ExpectedFinding
+from specrepro.repro.compilation import CompilerMissingError, compiler_version
 from specrepro.repro.errors import PRECEDENCE, Exit
 from specrepro.repro.lanes.catalog import CATALOG
 from specrepro.repro.records import Cause, Kind, RunVerdict, Seen, Status
@@ -31,6 +34,8 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 # Commands that install, fetch or write into the checkout: shown, never run here.
 NOT_RUN = ("pip ", "git ", "python -m venv ", ". ", "python -m specrepro.repro.compilation")
+# Pages whose commands need compilers.
+NEEDS = {"check-your-kernel.md": ("triton", "cuda")}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXIT_MARK = re.compile(r"\s+# exit (\d+)$")
 VOLATILE = (
@@ -95,6 +100,16 @@ def first_difference(shown: tuple[str, ...], real: list[str]) -> str | None:
     return None
 
 
+def files_of(page: Path) -> list[tuple[str, str]]:
+    """Name and text of every file that a page shows whole."""
+    return [
+        (name[1], block)
+        for language in ("yaml", "python", "cpp")
+        for block in blocks(page, language)
+        if (name := re.match(r"(?:#|//) ([\w-]+\.(?:yaml|py|cu))\n", block))
+    ]
+
+
 class Shell:
     """Runs each distinct command of the docs once, all of them in one scratch folder."""
 
@@ -112,10 +127,9 @@ class Shell:
         with as_file(files("specrepro") / "cases") as cases:
             shutil.copytree(cases, self.folder / "cases")
         for page in PAGES:
-            for block in blocks(page, "yaml"):
-                if name := re.match(r"# ([\w-]+\.yaml)\n", block):
-                    assert not (self.folder / name[1]).exists(), f"two files called {name[1]}"
-                    (self.folder / name[1]).write_text(block, encoding="utf-8")
+            for name, text in files_of(page):
+                assert not (self.folder / name).exists(), f"two files called {name}"
+                (self.folder / name).write_text(text, encoding="utf-8")
 
     def run(self, command: str) -> Ran:
         if command not in self.ran:
@@ -145,6 +159,11 @@ def name_of(page: Path) -> str:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=name_of)
 def test_commands_end_and_print_as_the_page_says(page: Path, shell: Shell) -> None:
+    for language in NEEDS.get(name_of(page), ()):
+        try:
+            compiler_version(language)
+        except CompilerMissingError as error:
+            pytest.skip(f"{error} is not installed")
     for command in commands(page):
         if command.text.startswith(NOT_RUN):
             continue
@@ -275,8 +294,8 @@ def test_every_shipped_case_has_the_page_of_its_class() -> None:
 
 
 def test_every_file_that_the_docs_show_whole_is_a_case() -> None:
-    shown = [b for page in PAGES for b in blocks(page, "yaml") if re.match(r"# [\w-]+\.yaml\n", b)]
-    assert shown
-    for block in shown:
-        name = block.split("\n", 1)[0].removeprefix("# ")
-        assert f"id: {Path(name).stem}\n" in block
+    shown = [file for page in PAGES for file in files_of(page) if file[0].endswith(".yaml")]
+    cases = [(name, text) for name, text in shown if "\nargs:" not in text]
+    assert cases
+    for name, text in cases:
+        assert f"id: {Path(name).stem}\n" in text
