@@ -25,13 +25,15 @@ from specrepro.repro.ops import Owners
 ENOUGH = 1.0  # seconds of execution after which nothing is repeated
 
 
-def main(root: Path, name: str, size: str, state: str, which: str, repeats: int) -> dict[str, Any]:
+def main(words: list[str]) -> dict[str, Any]:
+    folder, name, size, state, which, repeats = words
+    root = Path(folder)
     chosen = subject(name)
     workload = chosen.build(*chosen.sizes[size], faulty=state == "faulty")
     checks = {"all": ALL, "default": DEFAULT}[which]
     seconds: list[float] = []
     left: dict[str, Argument] = {}
-    while len(seconds) < 1 + repeats and sum(seconds) < ENOUGH:
+    while len(seconds) < 1 + int(repeats) and sum(seconds) < ENOUGH:
         left = workload.fresh()
         arguments = buffers(workload, left)
         started = time.process_time()
@@ -92,5 +94,4 @@ def execute(
 
 
 if __name__ == "__main__":
-    _, folder, *words, times = sys.argv
-    print(json.dumps(main(Path(folder), *words, int(times))))
+    print(json.dumps(main(sys.argv[1:])))

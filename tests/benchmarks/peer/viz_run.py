@@ -27,13 +27,14 @@ ENOUGH = 1.0  # seconds of execution after which nothing is repeated
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def main(root: Path, name: str, size: str, state: str, repeats: int) -> dict[str, Any]:
+def main(words: list[str]) -> dict[str, Any]:
+    folder, name, size, state, repeats = words
     chosen = subject(name)
     workload = chosen.build(*chosen.sizes[size], faulty=state == "faulty")
-    module = kernel_module(root, chosen.op)
+    module = kernel_module(Path(folder), chosen.op)
     seconds: list[float] = []
     said: dict[str, Any] = {}
-    while len(seconds) < 1 + repeats and sum(seconds) < ENOUGH:
+    while len(seconds) < 1 + int(repeats) and sum(seconds) < ENOUGH:
         arguments = [
             torch.from_numpy(value) if isinstance(value, np.ndarray) else value
             for value in workload.fresh().values()
@@ -90,5 +91,4 @@ def read(report: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    _, folder, *words, times = sys.argv
-    print(json.dumps(main(Path(folder), *words, int(times))))
+    print(json.dumps(main(sys.argv[1:])))

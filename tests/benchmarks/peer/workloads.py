@@ -81,7 +81,7 @@ def scatter(tokens: int, *, faulty: bool) -> Workload:
         )
     owner = np.empty(tokens, np.int32)
     owner[blocks] = np.arange(tokens, dtype=np.int32)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "key": draw.standard_normal(tokens * width).astype(np.float16),
         "value": draw.standard_normal(tokens * width).astype(np.float16),
         "key_cache": np.zeros(tokens * BLOCK * width, np.float16),
@@ -100,7 +100,7 @@ def draft_slots(rows: int, *, faulty: bool) -> Workload:
     if faulty:
         lengths[-1] = columns * BLOCK - 1
         planted = (Planted("out_of_bounds_read", "block_table", rows * columns, "tl.load(entry"),)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "lengths": lengths,
         "block_table": draw.permutation(rows * columns).astype(np.int32),
         "slots": np.zeros(rows * drafts, np.int64),
@@ -127,7 +127,7 @@ def paged_decode(rows: int, heads: int, positions: int, *, faulty: bool) -> Work
             Planted("out_of_bounds_read", name, (blocks + 2) * record, f"tl.load({name} ")
             for name in ("key_cache", "value_cache")
         )
-    arguments = {
+    arguments: dict[str, Argument] = {
         "query": draw.standard_normal(rows * heads * width).astype(np.float16),
         "key_cache": draw.standard_normal(blocks * record, np.float32).astype(np.float16),
         "value_cache": draw.standard_normal(blocks * record, np.float32).astype(np.float16),
@@ -156,7 +156,7 @@ def gumbel_argmax(rows: int, vocab: int, *, faulty: bool) -> Workload:
     if faulty:
         sizes[-1] = vocab + 1
         planted = (Planted("out_of_bounds_read", "logits", rows * vocab, "tl.load(logits "),)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "logits": draw.standard_normal(rows * vocab, np.float32) * 4,
         "sizes": sizes,
         "sampled": np.zeros(rows, np.int32),
@@ -182,7 +182,7 @@ def gated_delta(rows: int, *, faulty: bool) -> Workload:
             Planted("out_of_bounds_write", "state", element, "tl.store(state + "),
         )
     unit = draw.standard_normal((rows, keys), np.float32)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "q": draw.standard_normal(rows * keys, np.float32),
         "k": (unit / np.linalg.norm(unit, axis=1, keepdims=True)).reshape(-1),
         "v": draw.standard_normal(rows * values, np.float32),
@@ -205,7 +205,7 @@ def expert_counts(programs: int, *, faulty: bool) -> Workload:
     if faulty:
         chosen[-1] = experts + 5
         planted = (Planted("out_of_bounds_write", "counts", experts + 5, "tl.atomic_add(counts "),)
-    arguments = {"experts": chosen, "counts": np.zeros(experts, np.int32)}
+    arguments: dict[str, Argument] = {"experts": chosen, "counts": np.zeros(experts, np.int32)}
     return Workload((programs, 1, 1), arguments, ("counts",), {}, planted)
 
 
@@ -218,7 +218,7 @@ def vector_add(programs: int, *, faulty: bool) -> Workload:
             Planted("out_of_bounds_read", "right", size, "tl.load(right "),
             Planted("out_of_bounds_write", "out", size, "tl.store(out "),
         )
-    arguments = {
+    arguments: dict[str, Argument] = {
         "left": draw.standard_normal(size, np.float32),
         "right": draw.standard_normal(size, np.float32),
         "out": np.zeros(size, np.float32),
