@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .agreement import Elements, difference, places, spans
+from .hypotheses import Weighed
 from .lanes.catalog import CATALOG, OUTCOMES
 from .plan import Plan, Step, Wanted
 from .records import (
@@ -46,8 +47,17 @@ class Judgement:
     agrees: frozenset[tuple[int, str]]
 
 
-def judge(plan: Plan, results: Mapping[str, Sequence[TrialResult]], cause: Cause) -> Judgement:
-    """Judge a case. results: by lane, one result for each step of the plan, in its order."""
+def judge(
+    plan: Plan,
+    results: Mapping[str, Sequence[TrialResult]],
+    cause: Cause,
+    weighed: Weighed | None = None,
+) -> Judgement:
+    """Judge a case. results: by lane, one result for each step of the plan, in its order.
+
+    weighed: its hypotheses against the controls. One of them must give every reported outcome in a
+    lane that executes kernels.
+    """
     wrong: list[str] = []
     unknown: list[str] = []
     disagree: list[str] = []
@@ -68,6 +78,10 @@ def judge(plan: Plan, results: Mapping[str, Sequence[TrialResult]], cause: Cause
             if result.status not in DECIDED:
                 unknown.append(f"{where}: {result.status}: {result.reason or 'no reason given'}")
                 continue
+            if step.wanted.open:
+                if result.stopped:
+                    unknown.append(f"{where}: stopped before its end")
+                continue
             problems = compare(step.wanted, result)
             if result.stopped and step.wanted.status is Status.FAULT:
                 unknown += [f"{where}: {problem} before it was stopped" for problem in problems]
@@ -82,6 +96,10 @@ def judge(plan: Plan, results: Mapping[str, Sequence[TrialResult]], cause: Cause
                 disagree.append(f"{name(step)}: reference and {lane} disagree: {found}")
             elif found is not None:
                 agrees.add((number, lane))
+    if weighed is not None:
+        shown = shown or _survives_kernels(weighed)
+        if not weighed.survive and not weighed.undecided and not unknown:
+            wrong.append("no hypothesis that ran gives every reported outcome")
     verdict = RunVerdict.REPRODUCED
     missing: list[str] = []
     if wrong:
@@ -94,7 +112,21 @@ def judge(plan: Plan, results: Mapping[str, Sequence[TrialResult]], cause: Cause
     reasons = wrong + disagree + unknown + missing
     if not reasons:
         reasons = [_summary(plan, results)]
+        if weighed is not None:
+            reasons.append(_surviving(weighed))
     return Judgement(verdict, cause, tuple(reasons), tuple(unobserved), frozenset(agrees))
+
+
+def _survives_kernels(weighed: Weighed) -> bool:
+    """Whether a survivor was seen by lanes that execute kernels, in all that was reported."""
+    return any(
+        all(
+            cell.lane is not None and CATALOG[cell.lane].kernels
+            for cell in weighed.cells
+            if cell.hypothesis == name and cell.meets is not None and cell.outcome is not None
+        )
+        for name in weighed.survive
+    )
 
 
 def compare(wanted: Wanted, result: TrialResult) -> list[str]:
@@ -131,6 +163,7 @@ def compare(wanted: Wanted, result: TrialResult) -> list[str]:
 def name(step: Step) -> str:
     """A step for a reader: the variant, and the parameters that tell its point from others."""
     marks = [f"{key}={step.point[key]}" for key in ("placement",) if key in step.point]
+    marks += [f"control {step.control}"] if step.control else []
     return step.variant + (f" ({', '.join(marks)})" if marks else "")
 
 
@@ -227,14 +260,22 @@ def _nothing_shown(plan: Plan, results: Mapping[str, Sequence[TrialResult]]) -> 
     ]
     if not ran:
         return "no lane that executes kernels ran"
-    if not any(step.wanted.status is Status.FAULT for step in plan.steps):
+    if all(step.wanted.status is Status.CLEAN for step in plan.steps):
         return "nothing was asked for that should show a fault"
     return "no lane that executes kernels showed the fault"
 
 
+def _surviving(weighed: Weighed) -> str:
+    total = len(weighed.survive) + len(weighed.out) + len(weighed.undecided)
+    return (
+        f"{len(weighed.survive)} of {total} hypotheses give every reported outcome: "
+        f"{', '.join(weighed.survive)}"
+    )
+
+
 def _summary(plan: Plan, results: Mapping[str, Sequence[TrialResult]]) -> str:
     faults = sum(step.wanted.status is Status.FAULT for step in plan.steps)
-    clean = len(plan.steps) - faults
+    clean = sum(step.wanted.status is Status.CLEAN for step in plan.steps)
     lanes = [lane for lane in plan.lanes if any(r.status in DECIDED for r in results.get(lane, ()))]
     return (
         f"{faults} variant{'s'[: faults != 1]} at a point showed the fault as expected and "

@@ -17,7 +17,7 @@ from .errors import UsageError
 from .records import Prediction, Scalar, Status, Trial
 from .report.escape import quoted
 from .scenarios import registry
-from .scenarios.declare import nearest
+from .scenarios.declare import Declaration, nearest
 
 if TYPE_CHECKING:
     from .case import Case
@@ -37,16 +37,20 @@ class Wanted:
 
     predicted: the closed form, () for clean. literal: what the case file says
     there (findings; () where it says clean or nothing). literal_clean: it says clean.
-    fix: every expectation of the variant is clean, so it must also serve.
+    fix: every expectation of the variant is clean, so it must also serve. open: a hypothesis, of
+    which nothing is wanted but an answer.
     """
 
     predicted: tuple[Prediction, ...]
     literal: tuple[Mapping[str, Scalar], ...]
     literal_clean: bool
     fix: bool
+    open: bool = False
 
     @property
     def status(self) -> Status:
+        if self.open:
+            return Status.UNKNOWN
         if self.literal_clean:
             return Status.CLEAN
         return Status.FAULT if self.predicted or self.literal else Status.CLEAN
@@ -54,12 +58,24 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A variant at a point, for every lane: `settings` and `wanted` with it."""
+    """A variant at a point, for every lane: `settings` and `wanted` with it.
+
+    control: the experiment whose point it is, for a hypothesis. only: the one lane that runs it,
+    where what nobody has reported is asked for a ranking and not for evidence.
+    """
 
     variant: str
     point: Point
     settings: Point
     wanted: Wanted
+    control: str | None = None
+    only: str | None = None
+
+    def left_to(self, lane: str) -> str:
+        """Why `lane` does not run this step; "" if it does."""
+        if self.only in (None, lane):
+            return ""
+        return f"what nobody has tried yet is asked of lane {self.only} alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +120,11 @@ def plan(
     own = points(case, sweep)
     faces = [] if case.params != written.params else _faces(written, named)
     steps = []
+    open_variants = {hypothesis.variant for hypothesis in case.hypotheses}
     for point in (*own, *(face for face in faces if face not in own)):
         for variant in chosen:
+            if variant in open_variants:
+                continue
             expectations = [e for e in written.expect if e.variant == variant]
             applies = [e for e in expectations if e.applies(point)]
             if point in faces and point not in own and not applies:
@@ -123,9 +142,38 @@ def plan(
                 fix=all(e.clean for e in expectations),
             )
             steps.append(Step(variant, point, given, wanted))
+    if not sweep:
+        steps += _open(case, own[0], chosen, chosen_lanes, declaration)
     left_out = [f"variant {name}" for name in case.variants if name not in chosen]
     left_out += [f"lane {name}" for name in case.lanes if name not in chosen_lanes]
     return Plan(case.id, tuple(steps), chosen_lanes, tuple(left_out), sweep)
+
+
+def _open(
+    case: Case, own: Point, chosen: Sequence[str], lanes: Sequence[str], declaration: Declaration
+) -> list[Step]:
+    """Every hypothesis under every control that has a point; untried ones in the first lane only.
+
+    UsageError if a control contradicts what was set by hand.
+    """
+    from .case import settings
+
+    wanted = Wanted((), (), literal_clean=False, fix=False, open=True)
+    steps = []
+    for hypothesis in case.hypotheses:
+        if hypothesis.variant not in chosen:
+            continue
+        given = settings(case, hypothesis.variant, declaration)
+        for control in case.controls:
+            if control.sets is None:
+                continue
+            point = {**own, **control.sets}
+            found = declaration.contradiction(point, given)
+            if found is not None:
+                raise UsageError(f"control {control.id} of case {case.id}: {': '.join(found)}")
+            only = None if control.reported else lanes[0]
+            steps.append(Step(hypothesis.variant, point, given, wanted, control.id, only))
+    return steps
 
 
 def _faces(case: Case, named: Point) -> list[Point]:

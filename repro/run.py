@@ -20,6 +20,7 @@ from typing import Any
 from . import store
 from .case import Case, LoadedCase, load_case, override
 from .errors import Exit, InterruptedRunError, UsageError, worst
+from .hypotheses import weigh
 from .judge import Judgement, judge
 from .lanes.catalog import CATALOG
 from .lanes.process import Children, Ending, complete, read_results, run_child
@@ -163,9 +164,10 @@ def _execute(
             )
             for lane in planned.lanes
         }
-        judgement: Judgement = judge(planned, results, Cause(case.case.cause))
+        weighed = weigh(effective, planned, results)
+        judgement: Judgement = judge(planned, results, Cause(case.case.cause), weighed)
         statuses.append(STATUS[judgement.verdict])
-        records.append(case_record(case, effective, planned, results, judgement))
+        records.append(case_record(case, effective, planned, results, judgement, weighed))
     record = run_record(path, started, time.monotonic() - clock, records)
     store.finish(path, record)
     return RunReport(record, path, worst(statuses))
@@ -208,7 +210,12 @@ def _run_job(job: Job, selection: Selection, children: Children) -> Ending:
             "stop_at_first": selection.stop_at_first,
             "memory_limit": MEMORY_LIMIT,
             "trials": [
-                {"variant": s.variant, "point": dict(s.point), "settings": dict(s.settings)}
+                {
+                    "variant": s.variant,
+                    "point": dict(s.point),
+                    "settings": dict(s.settings),
+                    "left_to": s.left_to(job.lane),
+                }
                 for s in job.plan.steps
             ],
         }

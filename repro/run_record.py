@@ -13,6 +13,8 @@ from typing import Any
 from .. import __version__
 from .case import Case, LoadedCase, points, shipped_cases
 from .case.points import sweep_values
+from .hypotheses import Weighed
+from .hypotheses_record import hypotheses_record
 from .judge import Judgement, compare
 from .lanes.catalog import CATALOG
 from .plan import Plan, Step
@@ -65,13 +67,15 @@ def case_record(
     plan: Plan,
     results: Mapping[str, Sequence[TrialResult]],
     judgement: Judgement,
+    weighed: Weighed | None = None,
 ) -> dict[str, Any]:
-    """The record of one case."""
+    """The record of one case; `hypotheses` is None for a case without."""
     trials = []
     for number, step in enumerate(plan.steps):
         for lane in plan.lanes:
             result = results[lane][number]
             trials.append(_trial(step, lane, result, (number, lane) in judgement.agrees))
+    shown = _shown(plan, results, weighed.survive if weighed else ())
     return {
         "id": case.case.id,
         "sha256": case.sha256,
@@ -86,10 +90,12 @@ def case_record(
         "class": case.case.fault_class,
         "shipped": _shipped(case),
         "lanes": list(plan.lanes),
-        "named": dict(plan.steps[0].point) if plan.steps else {},
+        "named": dict(points(effective)[0]),
         "sweep": _sweep(effective, plan),
-        "shown": _shown(plan, results),
-        "again": _again(case, plan, results),
+        "shown": shown,
+        "again": _again(case, shown),
+        "hypotheses": hypotheses_record(case.case, weighed) if weighed else None,
+        "protocol": list(case.case.protocol),
     }
 
 
@@ -98,10 +104,11 @@ def _trial(step: Step, lane: str, result: TrialResult, agrees: bool) -> dict[str
     return {
         "variant": step.variant,
         "lane": lane,
+        "control": step.control,
         "point": dict(step.point),
         "expected": str(step.wanted.status),
         "status": str(result.status),
-        "as_expected": decided and not compare(step.wanted, result),
+        "as_expected": decided and (step.wanted.open or not compare(step.wanted, result)),
         "stopped": result.stopped,
         "agrees_with_reference": agrees,
         "findings": to_json(result.findings),
@@ -127,12 +134,18 @@ def _sweep(case: Case, plan: Plan) -> dict[str, list[Any]]:
     return swept
 
 
-def _shown(plan: Plan, results: Mapping[str, Sequence[TrialResult]]) -> dict[str, Any] | None:
-    """The finding a page leads with: the expected one, of the lane that executes kernels."""
+def _shown(
+    plan: Plan, results: Mapping[str, Sequence[TrialResult]], survive: Sequence[str]
+) -> dict[str, Any] | None:
+    """The finding a page leads with: the expected one, of the lane that executes kernels.
+
+    Of a case with hypotheses: the first of a survivor.
+    """
     for lane in sorted(plan.lanes, key=lambda name: not CATALOG[name].kernels):
         for number, step in enumerate(plan.steps):
             result = results[lane][number]
-            if step.wanted.status is Status.FAULT and result.findings:
+            asked = step.wanted.status is Status.FAULT or step.variant in survive
+            if asked and result.findings:
                 finding = _leading(step, result.findings)
                 return {
                     "variant": step.variant,
@@ -147,11 +160,8 @@ def _shown(plan: Plan, results: Mapping[str, Sequence[TrialResult]]) -> dict[str
     return None
 
 
-def _again(
-    case: LoadedCase, plan: Plan, results: Mapping[str, Sequence[TrialResult]]
-) -> list[str] | None:
+def _again(case: LoadedCase, shown: Mapping[str, Any] | None) -> list[str] | None:
     """The words of a command that brings the shown fault back by itself; None without one."""
-    shown = _shown(plan, results)
     if shown is None:
         return None
     written = points(case.case)[0]

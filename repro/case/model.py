@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from ..records import Cause, Kind, Scalar
 from ..scenarios.registry import SCENARIOS
+from .check import CheckPart
 from .values import (
     CaseId,
     FaultClass,
@@ -21,8 +22,8 @@ from .values import (
     LaneName,
     Line,
     OneOrMore,
-    PlainList,
     PlainMapping,
+    Release,
     ScalarValue,
     Sweep,
     Text,
@@ -79,6 +80,58 @@ class Expectation(Record):
         return True
 
 
+class Reported(Record):
+    """What came of an experiment."""
+
+    outcome: Literal["illegal_access", "wrong_output", "right"] = Field(
+        description="illegal access, wrong output, or the right one"
+    )
+    stage: int | None = Field(None, ge=0, description="stage that faulted first, from 0")
+
+
+class Facts(Record):
+    """What the report says besides its experiments; it rules a hypothesis out without a run."""
+
+    fails_in: Release = Field(description="newest release that was seen to fail")
+    cache_hit: bool = Field(description="whether the failing request hit the prefix cache")
+    runners: Annotated[tuple[Literal["v1", "v2"], ...], Strict(False)] = Field(
+        description="model runners that fail", min_length=1
+    )
+
+
+class Control(Record):
+    """An experiment on the engine: one that was reported, or one to propose."""
+
+    id: Identifier = Field(description="its short name in the matrix")
+    title: Line = Field(description="what is done, in one line")
+    sets: dict[str, ScalarValue] | None = Field(
+        None, description="parameter → value that stands for it in the scenario"
+    )
+    reported: Reported | None = Field(None, description="what came of it; left out: not tried yet")
+    facts: Facts | None = Field(None, description="facts of the report, instead of `sets`")
+    command: Line | None = Field(None, description="how to try it on the engine")
+    minutes: int = Field(10, ge=1, le=100_000, description="what trying it costs")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Control:
+        if (self.sets is None) == (self.facts is None):
+            raise PydanticCustomError("either", "must have either `sets` or `facts`")
+        if self.sets is not None and self.reported is None and self.command is None:
+            raise PydanticCustomError("either", "must have `reported`, or the `command` to try it")
+        return self
+
+
+class Hypothesis(Record):
+    """A fault model that may be the cause. Its variant is run under every control."""
+
+    variant: str = Field(description="a name under `variants`")
+    title: Line = Field(description="what is wrong, in one line")
+    needs: Line | None = Field(None, description="what must be the case for it to act")
+    needs_hit: bool = Field(False, description="it acts after a prefix-cache hit only")
+    fixed_in: Release | None = Field(None, description="first release without it")
+    runner: Literal["v1", "v2"] | None = Field(None, description="the only runner that has it")
+
+
 class Case(Record):
     """One reported fault: how to bring it about, and what must be seen."""
 
@@ -109,7 +162,7 @@ class Case(Record):
         description="name → settings of the scenario, the faulty way and the fixes", min_length=2
     )
     expect: Annotated[tuple[Expectation, ...], Strict(False)] = Field(
-        description="what must be seen of every variant", min_length=2
+        description="what must be seen of every variant that is no hypothesis", min_length=1
     )
     lanes: Annotated[tuple[LaneName, ...], Strict(False)] = Field(
         description="ways to execute it", min_length=1
@@ -117,10 +170,13 @@ class Case(Record):
     owners: dict[str, str] = Field(
         default_factory=dict, description="tensor → unit of it that belongs to one request"
     )
-    controls: PlainMapping | PlainList | None = Field(
-        None, description="experiments of the report and their outcomes"
+    controls: Annotated[tuple[Control, ...], Strict(False)] = Field(
+        (), description="experiments, reported ones with their outcomes"
     )
-    hypotheses: PlainMapping | PlainList | None = Field(
-        None, description="fault models that predict the controls"
+    hypotheses: Annotated[tuple[Hypothesis, ...], Strict(False)] = Field(
+        (), description="fault models, each run under every control"
     )
-    check: PlainMapping | None = Field(None, description="defects and probes, for `check`")
+    protocol: Annotated[tuple[Line, ...], Strict(False)] = Field(
+        (), description="how a healthy engine is told from a faulty one, step by step"
+    )
+    check: CheckPart | None = Field(None, description="defects that `check` looks for in a build")

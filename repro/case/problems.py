@@ -10,7 +10,15 @@ from pydantic import BaseModel, ValidationError
 
 from ..report.escape import quoted
 from ..scenarios.declare import nearest, nearest_name
-from .model import Case, Expectation, ExpectedFinding
+from .model import (
+    Case,
+    Control,
+    Expectation,
+    ExpectedFinding,
+    Facts,
+    Hypothesis,
+    Reported,
+)
 from .source import Place, Problem
 from .values import FAULT_CLASSES
 
@@ -24,6 +32,15 @@ TYPES = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
     "scalar": "a single value (true, false, a number or text)",
+}
+# (key of the case, key within one of its entries) → model of what stands there
+MODELS: Mapping[tuple[Place, Place], type[BaseModel]] = {
+    (("expect",), ()): Expectation,
+    (("expect",), ("finding",)): ExpectedFinding,
+    (("controls",), ()): Control,
+    (("controls",), ("reported",)): Reported,
+    (("controls",), ("facts",)): Facts,
+    (("hypotheses",), ()): Hypothesis,
 }
 
 
@@ -69,9 +86,7 @@ def _locate(location: tuple[str | int, ...], data: Any) -> tuple[Place, Any]:
 
 
 def _model(place: Place) -> type[BaseModel]:
-    if place[:1] != ("expect",):
-        return Case
-    return ExpectedFinding if place[2:3] == ("finding",) else Expectation
+    return MODELS.get((place[:1], place[2:3])) or MODELS.get((place[:1], ())) or Case
 
 
 def _keys(place: Place) -> list[str]:

@@ -10,6 +10,7 @@ from importlib.resources import files
 from ..records import Scalar
 from ..report.escape import quoted
 from ..scenarios.declare import Declaration, Parameter, nearest
+from . import check
 from .model import Case, Expectation
 from .points import MAX_POINTS, named_point, settings, sweep_size, sweep_values
 from .source import Place, Problem
@@ -27,6 +28,8 @@ def problems(case: Case, scenarios: Mapping[str, Declaration]) -> list[Problem]:
         *_expectations(case, declaration.PARAMETERS),
         *_owners(case, declaration.UNITS),
         *_lanes(case),
+        *_hypotheses(case),
+        *_controls(case, declaration.PARAMETERS),
     ]
     return found or list(_contradictions(case, declaration))
 
@@ -75,9 +78,10 @@ def _sweep(case: Case, known: Mapping[str, Parameter]) -> Iterator[Problem]:
 
 def _variants(case: Case, known: Mapping[str, Parameter]) -> Iterator[Problem]:
     expected = {expectation.variant for expectation in case.expect}
+    hypotheses = {hypothesis.variant for hypothesis in case.hypotheses}
     for variant, given in case.variants.items():
         yield from _values(("variants", variant), given, known, "setting")
-        if variant not in expected:
+        if variant not in expected and variant not in hypotheses:
             message = "no entry of `expect` says what this variant must show"
             yield Problem(("variants", variant), message)
 
@@ -91,7 +95,7 @@ def _expectations(case: Case, known: Mapping[str, Parameter]) -> Iterator[Proble
         finding = expectation.finding
         if finding is not None and finding.op is not None and finding.op not in _ops():
             yield _unknown((*place, "finding", "op"), "op", finding.op, dict.fromkeys(_ops()))
-    if all(expectation.clean for expectation in case.expect):
+    if all(expectation.clean for expectation in case.expect) and not case.hypotheses:
         yield Problem(("expect",), "every entry is clean; a case must expect a fault of a variant")
     if not any(expectation.clean for expectation in case.expect):
         yield Problem(("expect",), "no entry is clean; a case must have a variant that is sound")
@@ -121,6 +125,35 @@ def _lanes(case: Case) -> Iterator[Problem]:
             yield Problem(("lanes", index), f"{quoted(lane)} stands here for a second time")
 
 
+def _hypotheses(case: Case) -> Iterator[Problem]:
+    expected = {expectation.variant for expectation in case.expect}
+    seen: set[str] = set()
+    for index, hypothesis in enumerate(case.hypotheses):
+        place: Place = ("hypotheses", index, "variant")
+        if hypothesis.variant not in case.variants:
+            yield _unknown(place, "variant", hypothesis.variant, case.variants)
+        elif hypothesis.variant in expected:
+            yield Problem(place, "is expected to show something; a hypothesis is run, not expected")
+        elif hypothesis.variant in seen:
+            yield Problem(place, f"{quoted(hypothesis.variant)} stands here for a second time")
+        seen.add(hypothesis.variant)
+    reported = any(c.reported and c.sets is not None for c in case.controls)
+    if case.hypotheses and not reported:
+        yield Problem(("hypotheses",), "no entry of `controls` has a reported outcome to hold to")
+    if case.controls and not case.hypotheses:
+        yield Problem(("controls",), "nothing is run under them: the case has no `hypotheses`")
+
+
+def _controls(case: Case, known: Mapping[str, Parameter]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, control in enumerate(case.controls):
+        place: Place = ("controls", index)
+        if control.id in seen:
+            yield Problem((*place, "id"), f"{quoted(control.id)} stands here for a second time")
+        seen.add(control.id)
+        yield from _values((*place, "sets"), control.sets or {}, known, "parameter")
+
+
 def _contradictions(case: Case, declaration: Declaration) -> Iterator[Problem]:
     point = named_point(case, declaration)
     for variant in case.variants:
@@ -133,3 +166,11 @@ def _contradictions(case: Case, declaration: Declaration) -> Iterator[Problem]:
         else:
             yield Problem(("params", key), message)
             return  # of parameters alone: the same for every variant
+    for index, control in enumerate(case.controls):
+        for hypothesis in case.hypotheses if control.sets is not None else ():
+            given = settings(case, hypothesis.variant, declaration)
+            found = declaration.contradiction({**point, **(control.sets or {})}, given)
+            if found is not None:
+                key, message = found
+                yield Problem(("controls", index, "sets", key), message)
+                break

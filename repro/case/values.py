@@ -39,6 +39,7 @@ KEBAB = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 IDENTIFIER = r"^[a-z][a-z0-9_]*$"
 RANGE = r"^-?[0-9]{1,18}\.\.-?[0-9]{1,18}$"
 LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
+RELEASE = r"^[0-9]{1,4}(\.[0-9]{1,4}){1,3}$"
 HTTPS = r"^https://[A-Za-z0-9.-]+(:[0-9]+)?(/[!-~]*)?$"
 # The parts that later commands read are kept as they are, up to this.
 MAX_PLAIN_VALUES = 2_000
@@ -128,7 +129,6 @@ Sweep = Annotated[
     WithJsonSchema({"anyOf": [{"type": "string", "pattern": RANGE}, MANY]}),
 ]
 PlainMapping = Annotated[dict[str, Any], AfterValidator(_plain)]
-PlainList = Annotated[list[Any], AfterValidator(_plain)]
 Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
 Line = Annotated[str, Field(min_length=1, max_length=200), _matching(LINE, "text on one line")]
 CaseId = Annotated[
@@ -140,6 +140,11 @@ Identifier = Annotated[
     str,
     Field(max_length=40, json_schema_extra={"pattern": IDENTIFIER}),
     _matching(IDENTIFIER, "of a-z, 0-9 and _, a letter first"),
+]
+Release = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": RELEASE}),
+    _matching(RELEASE, "a release such as 0.32.0"),
 ]
 Url = Annotated[
     str,

@@ -38,6 +38,8 @@ def play(job: Mapping[str, Any], trial: Mapping[str, Any]) -> dict[str, Any]:
     from ..ops import Ops, StoppedError
     from ..scenarios import registry
 
+    if trial.get("left_to"):
+        return _left(str(trial["left_to"]))
     started = time.perf_counter()
     status, reason, outcome, stopped = Status.ERROR, "", None, False
     device = _device(job, trial)
@@ -66,6 +68,20 @@ def play(job: Mapping[str, Any], trial: Mapping[str, Any]) -> dict[str, Any]:
         "evidence": to_json(_evidence(job, findings)),
         **_told(outcome),
         "seconds": round(time.perf_counter() - started, 4),
+    }
+
+
+def _left(reason: str) -> dict[str, Any]:
+    """The result of a trial that the plan leaves to another lane."""
+    return {
+        "status": str(Status.SKIPPED),
+        "reason": reason,
+        "stopped": False,
+        "findings": [],
+        "tensors": {},
+        "evidence": [],
+        **_told(None),
+        "seconds": 0.0,
     }
 
 

@@ -191,7 +191,7 @@ def requests_of(point: Mapping[str, Scalar]) -> list[Request]:
             Request(
                 len(requests),
                 tokens,
-                len(tokens) + new + n,  # the first one ends first, so that a batch shrinks
+                len(tokens) + new + 2 * n,  # the first one ends first, so that a batch shrinks
                 arrival=n * int(point["gap"]),
                 after=before,
                 cached=hit,
