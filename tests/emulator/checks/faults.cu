@@ -178,15 +178,6 @@ BODY extra_turn(int* out, int* in) {  // lanes leave a loop with a barrier one a
 }
 KERNEL(extra_turn)
 
-BODY warp_mask(int* out, int* in) {  // half a warp says that all of it comes
-  if (T % 32 < 16) {
-    __syncwarp(BAD ? 0xffffffff : 0xffff);  //! warp_mask meet
-    out[I] = 1;
-  } else {
-    __syncthreads();
-  }
-  if (T % 32 < 16) __syncthreads();
-}
 
 BODY left_out(int* out, int* in) {  // a mask without some of those who come
   __syncwarp(BAD ? 0x7fffffff : 0xffffffff);  //! left_out meet
@@ -240,3 +231,28 @@ BODY reset(int* out, int* in) {  // one block clears what another one counts in
   if (blockIdx.x == 1) atomicAdd(out, in[I]);  //! reset update
 }
 KERNEL(reset)
+
+// --- alignment -----------------------------------------------------------------------------------
+BODY pairs(int* out, int* in) {
+  long long two = *(long long*)(in + (BAD ? 1 : 2) * (T < 100));  //! pairs read
+  out[I] = int(two);
+}
+KERNEL(pairs)
+
+BODY quads(int* out, int* in) {
+  *(int4*)(out + (T % 16 + 1) * (BAD ? 2 : 4)) = make_int4(1, 2, 3, in[I]);  //! quads write
+}
+KERNEL(quads)
+
+BODY packed(int* out, int* in) {  // an integer at an odd place of shared memory
+  __shared__ __align__(4) char s[640];
+  for (int i = 0; i < 5; i++) s[T * 5 + i] = in[I];
+  __syncthreads();
+  out[I] = *(int*)(s + T * (BAD ? 5 : 4));  //! packed read
+}
+KERNEL(packed)
+
+BODY shorts(int* out, int* in) {
+  out[I] = *(unsigned short*)((char*)in + T * (BAD ? 1 : 2));  //! shorts read
+}
+KERNEL(shorts)
