@@ -240,7 +240,7 @@ class Builds:
 
     def _download(self, file: ReleaseFile) -> tuple[BinaryIO, str]:
         """The whole file without a name on disk, and its sha256, which is the index's if any."""
-        whole: BinaryIO = tempfile.TemporaryFile()  # type: ignore[assignment]  # noqa: SIM115
+        whole: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115
         try:
             digest = self._session().pour(file.url, whole, file.size or LARGEST_DOWNLOAD)
         except OSError as error:

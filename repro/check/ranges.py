@@ -8,7 +8,7 @@ import itertools
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from ..errors import UntestableError
 from ..report.escape import quoted
@@ -63,7 +63,7 @@ class WebSpan:
 class FileSpan:
     """A file on disk, or one that has no name any more."""
 
-    def __init__(self, path: Path | None, file: io.BufferedIOBase | None = None) -> None:
+    def __init__(self, path: Path | None, file: BinaryIO | None = None) -> None:
         if file is None:
             if path is None or not path.is_file():
                 raise UntestableError(f"{quoted(str(path))} is not a file")

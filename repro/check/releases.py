@@ -119,7 +119,7 @@ def pick(
             + (f": {quoted(reason)}" if reason else " without a reason"),
             hint="a yanked release is looked at only when that is asked for",
         )
-    return max(allowed, key=lambda pair: _preference(*pair, platform))[1]
+    return max(allowed, key=lambda pair: _preference(pair[0], pair[1], platform))[1]
 
 
 def _of_version(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -25,7 +26,6 @@ LONGEST_SHOWN = 200  # characters of a URL in a message
 # A body may take the time limit of an answer, and the time it needs at this rate.
 SLOWEST = 16 << 10  # bytes/s
 BUSY = {429, 500, 502, 503, 504}
-LOOPBACK = {"localhost", "::1"}
 
 
 class RangesRefusedError(UntestableError):
@@ -190,12 +190,13 @@ class Web:
         return response
 
     def _body(self, response: requests.Response, limit: int) -> Iterator[bytes]:
-        import requests
+        import urllib3
 
         patience = time.monotonic() + self._settings.timeout
         done = 0
         try:
-            for chunk in response.iter_content(CHUNK):
+            # a plain read would wait for a whole chunk, however slowly it comes
+            while chunk := response.raw.read1(CHUNK, decode_content=True):
                 done += len(chunk)
                 self.received += len(chunk)
                 if done > limit:
@@ -205,7 +206,7 @@ class Web:
                 if time.monotonic() > patience + done / SLOWEST:
                     raise _TransientError(f"too slow: {done} bytes came in time")
                 yield chunk
-        except requests.RequestException as error:
+        except urllib3.exceptions.HTTPError as error:
             raise _TransientError(f"cut after {done} bytes: {_reason(error)}") from error
 
     def _attempts(self, url: str, attempt: Callable[[], T]) -> T:
@@ -227,10 +228,8 @@ class Web:
     def _refuse_plain(self, url: str) -> None:
         parts = urlsplit(url)
         host = parts.hostname or ""
-        if parts.scheme == "https" or (
-            parts.scheme == "http"
-            and (host in LOOPBACK or host.startswith("127.") or self._settings.trusts(parts.netloc))
-        ):
+        plain = parts.scheme == "http" and (_loopback(host) or self._settings.trusts(parts.netloc))
+        if plain or parts.scheme == "https":
             return
         raise UntestableError(
             f"{shown(url)} is not https, and what comes from it would be executed",
@@ -258,6 +257,13 @@ class _Credentials:
         own = get_auth_from_url(url)
         pair = own if any(own) else self._known.get(host) or get_netrc_auth(url)
         return HTTPBasicAuth(*pair)(request) if pair else request
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _length(response: requests.Response) -> int | None:

@@ -41,6 +41,7 @@ ROOMS = {
     "repro.lanes.catalog": "catalog",
     "repro.lanes.process": "process",
     "repro.watch.": "watch",
+    "repro.check.": "check",
     "repro.agreement": "judge",
     "repro.judge": "judge",
     "repro.plan": "plan",
@@ -78,6 +79,7 @@ KNOWS: dict[str, set[str]] = {
     # of the child the parent knows the completion mark only
     "process": {"lanes", "records"},
     "watch": set(),
+    "check": {"errors", "escape"},
     "emulation": {
         "emulator",
         "compiled",
@@ -138,6 +140,7 @@ PACKAGES: dict[str, set[str]] = {
     "case page": {"rich"},
     "case": {"pydantic", "pydantic_core", "yaml"},
     "watch": {"pynvml"},
+    "check": {"packaging", "platformdirs", "pypi_simple", "requests", "urllib3"},
     "ops": {"numpy"},
     "findings": {"numpy"},
     "scenarios": {"numpy"},

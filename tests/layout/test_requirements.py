@@ -38,6 +38,7 @@ def test_every_requirement_has_a_pin_inside_its_range(root: Path, project: dict[
     wanted = [
         *project["project"]["dependencies"],
         *project["project"]["optional-dependencies"]["kernels"],
+        *project["project"]["optional-dependencies"]["check"],
         *project["dependency-groups"]["dev"],
     ]
     for requirement in map(Requirement, wanted):
