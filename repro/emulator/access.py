@@ -44,8 +44,8 @@ SPACES = {
     "const": GENERIC,
     "param": GENERIC,
 }
-VECTORS = {"v2": 2, "v4": 4}
-MAX_WIDTH = 16  # bytes of one access
+VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+MAX_WIDTH = 32  # bytes of one access
 
 Lanes = Array | None
 

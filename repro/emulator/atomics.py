@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from .dtypes import Array
+from .float_formats import FORMATS
+from .rounding import flush
 
 _INTEGERS = ("s32", "u32", "s64", "u64")
 _BITS = ("b32", "b64")
@@ -15,7 +17,7 @@ _BITS = ("b32", "b64")
 # (operation, type) as PTX allows them.
 UPDATES = frozenset(
     [(name, kind) for name in ("min", "max") for kind in _INTEGERS]
-    + [("add", kind) for kind in (*_INTEGERS, "f32", "f64")]
+    + [("add", kind) for kind in (*_INTEGERS, "f32", "f64", "f16", "bf16", "f16x2", "bf16x2")]
     + [(name, kind) for name in ("and", "or", "xor", "exch") for kind in _BITS]
     + [("cas", kind) for kind in (*_BITS, "b16", *_INTEGERS)]
     + [("exch", kind) for kind in _INTEGERS]
@@ -45,8 +47,19 @@ _NEW: dict[str, Callable[..., Any]] = {
 }
 
 
-def update(name: str, records: Array, at: Array, values: list[Array]) -> Array:
-    """Apply `name` to records[at] in the order of the accesses; what each found there.
+def _flushing(a: Array, b: Array) -> Array:
+    return flush(flush(a) + flush(b))
+
+
+def function_of(name: str, kind: str, *, flushes: bool) -> Callable[..., Any]:
+    """The new value of the old one and the operands. flushes: subnormal float32 count as zero."""
+    if name == "add" and kind == "f32" and flushes:
+        return _flushing
+    return FORMATS[kind].around(_NEW[name]) if kind in FORMATS else _NEW[name]
+
+
+def update(function: Callable[..., Any], records: Array, at: Array, values: list[Array]) -> Array:
+    """Apply `function` to records[at] in the order of the accesses; what each found there.
 
     Accesses to one place follow each other: the first of each place together, then the second...
     """
@@ -55,8 +68,7 @@ def update(name: str, records: Array, at: Array, values: list[Array]) -> Array:
     begins = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1]]))
     lengths = np.diff(np.append(begins, places.size))
     found = np.empty(at.size, records.dtype)
-    function = _NEW[name]
-    if name == "add" and records.dtype.kind in "iu":
+    if function is np.add and records.dtype.kind in "iu":
         return _sums(records, places, order, begins, lengths, values[0])
     for turn in range(int(lengths.max())):
         now = order[begins[lengths > turn] + turn]

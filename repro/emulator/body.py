@@ -32,6 +32,7 @@ from .source_lines import Location
 SPECIAL = re.compile(
     r"%(?:(?:tid|ntid|ctaid|nctaid)(?:\.[xyz])?|laneid|warpid|nwarpid|smid|nsmid|gridid"
     r"|lanemask_(?:eq|le|lt|ge|gt)|clock(?:64|_hi)?|globaltimer(?:_lo|_hi)?|pm\d+"
+    r"|cluster_(?:ctaid|nctaid)\.[xyz]|cluster_n?ctarank|is_explicit_cluster|n?clusterid\.[xyz]"
     r"|dynamic_smem_size|total_smem_size|envreg\d+)",
     re.ASCII,
 )

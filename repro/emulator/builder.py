@@ -45,6 +45,14 @@ SPECIAL_DTYPES: dict[str, DType] = {
         "lanemask_gt",
     ]
 }
+# Of a launch without clusters, in which every block is one of its own.
+ALONE = {
+    **{f"%cluster_ctaid.{axis}": 0 for axis in "xyz"},
+    **{f"%cluster_nctaid.{axis}": 1 for axis in "xyz"},
+    "%cluster_ctarank": 0,
+    "%cluster_nctarank": 1,
+    "%is_explicit_cluster": 0,
+}
 
 
 class Builder:
@@ -182,6 +190,8 @@ class Builder:
         return self.constant(operand.value, dtype)
 
     def _special(self, operand: Special, dtype: DType) -> int:
+        if operand.name in ALONE:
+            return self.constant(ALONE[operand.name], dtype)
         home = SPECIAL_DTYPES.get(operand.name)
         if home is None:
             self.unsupported(f"{operand.name} has no meaning here")

@@ -39,15 +39,15 @@ NO_RESULT = frozenset(
         "recursion",
         "cp",
         "stmatrix",
+        "griddepcontrol",
+        "setmaxnreg",
     ]
 )
 ENDS = frozenset(["bra", "ret", "exit", "trap", "bar", "barrier", "assertfail"])
-# Threads of a warp meet here: each begins a block, where groups join before it executes.
-MEETINGS = frozenset(
-    ["shfl", "vote", "match", "redux", "activemask", "ldmatrix", "stmatrix", "movmatrix", "mma"]
-)
-# Of these, the ones that need the whole warp.
+# What only a whole warp may execute.
 WHOLE = frozenset(["ldmatrix", "stmatrix", "movmatrix", "mma"])
+# Threads of a warp meet here: each begins a block, where groups join before it executes.
+MEETINGS = frozenset({"shfl", "vote", "match", "redux", "activemask", "elect"} | WHOLE)
 
 
 def meets(instruction: Instruction) -> bool:

@@ -42,7 +42,10 @@ def tokens(text: str) -> list[Token]:
             word = match[0]
             if len(word) == 1 and not (word.isalnum() or word in _KNOWN or word in "_$%."):
                 raise UnsupportedError(f"character {word!r} is no PTX", where=f"PTX line {number}")
-            found.append(Token(word, number))
+            if word[0] == "." and "." in word[1:]:  # `.reg.b16`
+                found += [Token(f".{part}", number) for part in word[1:].split(".")]
+            else:
+                found.append(Token(word, number))
     found.append(Token("", text.count("\n") + 1))
     return found
 

@@ -11,6 +11,7 @@ from .builder import Builder
 from .closures import apply1, apply2, apply3, copy
 from .dtypes import BOOL, DTYPES, FLOATS, SIGNED, Array, DType
 from .float_formats import FORMATS
+from .lower_compare_pairs import PAIRS, TRUE, set_half_values, set_pair_predicates
 from .ptx import Instruction, Operand, Pair, Sink
 from .rounding import flush
 
@@ -87,6 +88,12 @@ def set_predicate(builder: Builder, instruction: Instruction) -> None:
     if len(words) == 3 and combine is None:
         builder.unsupported()
     result, a, b = instruction.operands[:3]
+    if words[-1] in PAIRS:
+        function = FLOAT.get(words[0])
+        if function is None:
+            builder.unsupported()
+        set_pair_predicates(builder, instruction, function, combine, words[-1])
+        return
     slot = _compare(builder, words[0], words[-1], a, b, ftz=ftz)
     results = [result.first, result.second] if isinstance(result, Pair) else [result]
     slots = [slot]
@@ -108,7 +115,17 @@ def set_value(builder: Builder, instruction: Instruction) -> None:
     combine = COMBINE.get(words[1]) if len(words) == 4 else None
     if len(words) not in (3, 4) or len(instruction.operands) != 3 + (len(words) == 4):
         builder.unsupported()
-    if (len(words) == 4 and combine is None) or words[-2] not in ("u32", "s32", "f32"):
+    if len(words) == 4 and combine is None:
+        builder.unsupported()
+    if words[-1] in PAIRS or words[-2] in TRUE:
+        function = FLOAT.get(words[0])
+        if function is None or words[-1] not in FORMATS or FORMATS[words[-1]].dtype.itemsize > 4:
+            builder.unsupported()
+        if words[-1] == "f32":
+            builder.unsupported()
+        set_half_values(builder, instruction, function, combine, *words[-2:])
+        return
+    if words[-2] not in ("u32", "s32", "f32"):
         builder.unsupported()
     result, a, b = instruction.operands[:3]
     slot = _compare(builder, words[0], words[-1], a, b, ftz=ftz)

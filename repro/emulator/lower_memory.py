@@ -10,13 +10,13 @@ import numpy as np
 from .access import SPACES, Access, Form, Lanes
 from .builder import Builder
 from .closures import apply1, copy
-from .dtypes import DTYPES, FLOATS, SIGNED, UNSIGNED, Array, DType
+from .dtypes import BOOL, DTYPES, FLOATS, SIGNED, UNSIGNED, Array, DType
 from .memory import GENERIC, LOCAL, SHARED, Memory, Piece
 from .program import MEMORY, File, Op
 from .ptx import Address, Instruction, Operand, Register, Sink, Symbol, Vector
 from .rounding import canonical
 from .site import Site
-from .storage import LOCAL_TAG, SHARED_TAG, window_start
+from .storage import LOCAL_TAG, PARAMETER_TAG, SHARED_TAG, TAG_BITS, window_start
 
 WINDOWS = {SHARED: window_start(SHARED_TAG), LOCAL: window_start(LOCAL_TAG)}
 
@@ -199,6 +199,30 @@ def create_policy(builder: Builder, instruction: Instruction) -> None:
     builder.assign(instruction.operands[0], SIGNED[8], copy(builder.constant(0, SIGNED[8])))
 
 
+def is_in_space(builder: Builder, instruction: Instruction) -> None:
+    """isspacep: whether a generic address lies in a space."""
+    words = instruction.modifiers
+    if len(words) != 1 or len(instruction.operands) != 2:
+        builder.unsupported()
+    tags = {
+        "shared": (SHARED_TAG, SHARED_TAG + 1),
+        "shared::cta": (SHARED_TAG, SHARED_TAG + 1),
+        "local": (LOCAL_TAG, LOCAL_TAG + 1),
+        "global": (1, PARAMETER_TAG),
+    }
+    if words[0] not in tags:
+        builder.unsupported()
+    low, high = tags[words[0]]
+    result, address = instruction.operands
+
+    def inside(value: Array) -> Array:
+        tag = value >> np.int64(TAG_BITS)
+        found: Array = (tag >= low) & (tag < high)
+        return found
+
+    builder.assign(result, BOOL, apply1(inside, builder.read(address, SIGNED[8])))
+
+
 HANDLERS = {
     "ld": load,
     "ldu": load,
@@ -212,4 +236,9 @@ HANDLERS = {
     "discard": nothing,
     "applypriority": nothing,
     "createpolicy": create_policy,
+    "griddepcontrol": nothing,
+    "setmaxnreg": nothing,
+    "brkpt": nothing,
+    "pmevent": nothing,
+    "isspacep": is_in_space,
 }

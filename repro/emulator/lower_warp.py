@@ -9,10 +9,10 @@ import numpy as np
 
 from .builder import Builder
 from .closures import copy
-from .dtypes import BOOL, DTYPES, SIGNED, UNSIGNED, Array, DType
+from .dtypes import BOOL, DTYPES, F32, SIGNED, UNSIGNED, Array, DType
 from .geometry import WARP, Geometry
 from .program import GEOMETRY, MASK, File, Make
-from .ptx import Immediate, Instruction, Pair
+from .ptx import Immediate, Instruction, Pair, Sink
 
 U32 = UNSIGNED[4]
 _BITS = np.uint32(1) << np.arange(WARP, dtype=np.uint32)
@@ -144,13 +144,16 @@ def _per_warp(compute: Callable[[File], Array]) -> Make:
 
 
 def match(builder: Builder, instruction: Instruction) -> None:
-    """match.any.sync: the lanes with the same value."""
+    """match.any.sync: the lanes with the same value; match.all.sync: `d|p`, all or none."""
     words = instruction.modifiers
-    if len(words) != 3 or words[:2] != ("any", "sync") or words[2] not in ("b32", "b64"):
+    if len(words) != 3 or words[1] != "sync" or words[2] not in ("b32", "b64"):
         builder.unsupported()
-    if len(instruction.operands) != 3:
+    if len(instruction.operands) != 3 or words[0] not in ("any", "all"):
         builder.unsupported()
     result, operand, mask = instruction.operands
+    if words[0] == "all":
+        _match_all(builder, instruction)
+        return
     dtype = DTYPES[words[2]]
     source, members = builder.read(operand, dtype), builder.read(mask, U32)
 
@@ -169,6 +172,52 @@ def match(builder: Builder, instruction: Instruction) -> None:
     builder.assign(result, U32, make)
 
 
+def _match_all(builder: Builder, instruction: Instruction) -> None:
+    result, operand, mask = instruction.operands
+    dtype = DTYPES[instruction.modifiers[2]]
+    source, members = builder.read(operand, dtype), builder.read(mask, U32)
+
+    def holds(file: File) -> Array:
+        active = _active(file, members)
+        values = _spread(file, file[source])
+        first = values[np.arange(len(values)), active.argmax(axis=1)]
+        every: Array = np.logical_and.reduce((values == first[:, None]) | ~active, axis=1)
+        return every
+
+    def lanes(file: File) -> Array:
+        return np.where(holds(file), _ballot(_active(file, members)), np.uint32(0))
+
+    pair = result if isinstance(result, Pair) else Pair(result, Sink())
+    predicate = builder.predicate
+    flags, masks = builder.compute(_per_warp(holds)), builder.compute(_per_warp(lanes))
+    builder.assign(pair.first, U32, copy(masks))
+    builder.predicate = predicate
+    builder.assign(pair.second, BOOL, copy(flags))
+
+
+def elect(builder: Builder, instruction: Instruction) -> None:
+    """elect.sync: `d|p, membermask`: the predicate holds for one lane, the lowest here."""
+    if instruction.modifiers != ("sync",) or len(instruction.operands) != 2:
+        builder.unsupported()
+    result, mask = instruction.operands
+    members = builder.read(mask, U32)
+
+    def leader(file: File) -> Array:
+        found: Array = _active(file, members).argmax(axis=1).astype(np.uint32)
+        return found
+
+    slot = builder.compute(_per_warp(leader))
+    chosen = builder.slot()
+
+    def run(file: File) -> None:
+        file[chosen] = file[GEOMETRY].warp_lane == file[slot]
+
+    builder.both(run)
+    pair = result if isinstance(result, Pair) else Pair(result, Sink())
+    builder.assign(pair.first, U32, copy(slot))
+    builder.assign(pair.second, BOOL, copy(chosen))
+
+
 REDUCTIONS: dict[tuple[str, str], tuple[Any, int]] = {
     ("add", "u32"): (np.add, 0),
     ("add", "s32"): (np.add, 0),
@@ -185,6 +234,9 @@ REDUCTIONS: dict[tuple[str, str], tuple[Any, int]] = {
 def reduce(builder: Builder, instruction: Instruction) -> None:
     """redux.sync: one value of a warp."""
     words = instruction.modifiers
+    if words[-1:] == ("f32",):
+        _reduce_floats(builder, instruction)
+        return
     found = REDUCTIONS.get((words[1], words[2])) if len(words) == 3 else None
     if found is None or words[0] != "sync" or len(instruction.operands) != 3:
         builder.unsupported()
@@ -199,6 +251,39 @@ def reduce(builder: Builder, instruction: Instruction) -> None:
         return reduced
 
     builder.assign(result, dtype, _per_warp(compute))
+
+
+def _reduce_floats(builder: Builder, instruction: Instruction) -> None:
+    """redux.sync.min and max, with .abs and .NaN, of f32 (sm_100a)."""
+    words = list(instruction.modifiers)
+    named = [word for word in ("min", "max") if word in words]
+    if (
+        len(named) != 1
+        or set(words) - {"sync", "min", "max", "abs", "NaN", "f32"}
+        or len(instruction.operands) != 3
+    ):
+        builder.unsupported()
+    least = named == ["min"]
+    result, operand, mask = instruction.operands
+    source, members = builder.read(operand, F32), builder.read(mask, U32)
+    start = np.float32(np.inf if least else -np.inf)
+
+    def compute(file: File) -> Array:
+        active = _active(file, members)
+        values = _spread(file, file[source])
+        if "abs" in words:
+            values = np.abs(values)
+        numbers = np.where(active & ~np.isnan(values), values, start)
+        # By bits: -0 is below +0.
+        bits = numbers.view(np.int32)
+        order = np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits)
+        chosen = order.min(axis=1) if least else order.max(axis=1)
+        back = np.where(chosen < 0, chosen ^ np.int32(0x7FFFFFFF), chosen).view(np.float32)
+        missing = active & np.isnan(values)
+        gone = missing.any(axis=1) if "NaN" in words else (missing | ~active).all(axis=1)
+        return np.where(gone, np.uint32(0x7FFFFFFF).view(np.float32), back)
+
+    builder.assign(result, F32, _per_warp(compute))
 
 
 def active_mask(builder: Builder, instruction: Instruction) -> None:
@@ -250,6 +335,7 @@ HANDLERS = {
     "vote": vote,
     "match": match,
     "redux": reduce,
+    "elect": elect,
     "activemask": active_mask,
     "bar": warp_barrier,
     "barred": block_reduction,
