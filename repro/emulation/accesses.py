@@ -29,6 +29,12 @@ def chosen(skipped: Collection[str]) -> frozenset[str]:
     return checks.ALL - checks.chosen(frozenset(skipped))
 
 
+def named(made: frozenset[str], *, owners: bool) -> tuple[list[str], list[str]]:
+    """The names of the checks that were made and that were not. owners: some are declared."""
+    possible = checks.ALL if owners else checks.ALL - {checks.OWNERSHIP}
+    return sorted((made & possible) | {checks.BOUNDS}), sorted(possible - made)
+
+
 def warnings(report: LaunchReport, kernel: str, number: int) -> list[Warned]:
     """The races between blocks of launch `number` that may change what comes out."""
     return [

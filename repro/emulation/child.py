@@ -49,7 +49,7 @@ def perform(job: Json) -> dict[str, Any]:
                 "message": "the memory limit was reached",
                 "where": None,
                 "key": None,
-                "hint": "--memory raises it",
+                "hint": None,
             }
         }
 

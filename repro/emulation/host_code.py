@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+MAX_DEPTH = 50  # of namespaces that are looked into
 _SPACES = ("__global__", "__device__")
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[^\n]*__(?:global|device)__", re.MULTILINE)
 # What may stand before a brace that holds declarations: they are looked at one by one.
@@ -64,7 +65,7 @@ def _plain(text: str) -> str:
 
 
 def _host_functions(
-    plain: str, start: int, end: int, marks: re.Pattern[str]
+    plain: str, start: int, end: int, marks: re.Pattern[str], depth: int = 0
 ) -> Iterator[tuple[int, int, str]]:
     """(start, end, name) of each function between two places that has none of the marks."""
     at = begin = start
@@ -75,8 +76,8 @@ def _host_functions(
         elif sign == "{":
             close = _closing(plain, at, end)
             head = plain[begin:at]
-            if _SCOPE.search(head):
-                yield from _host_functions(plain, at + 1, close, marks)
+            if _SCOPE.search(head) and depth < MAX_DEPTH:
+                yield from _host_functions(plain, at + 1, close, marks, depth + 1)
                 begin = close + 1
             elif _FUNCTION.search(head):
                 if not marks.search(head) and not _KEPT.search(head):

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..emulator.checks import ALL, OWNERSHIP
 from ..emulator.launch import Buffer, launch
 from ..emulator.ptx import Kernel, Parameter, parse
 from ..errors import CaseError, UnsupportedError
 from ..ops import Owners
 from ..records import to_json
 from .accesses import chosen as checks_but
-from .accesses import findings, warnings
+from .accesses import findings, named, warnings
 from .arguments import Arguments, BufferSpec, Constant, Nothing, Scalar, Struct, Value, View
 from .element_types import TYPES, element_type
 from .kernel_text import chosen, with_places
@@ -70,14 +69,15 @@ def emulated(
         requests=_requests(arguments, grid),
         checks=checks,
     )
+    made, left_out = named(report.checks, owners=arguments.requests is not None)
     sizes = {each.spec.name: (each.data.size, each.data.itemsize) for each in buffers}
     found = findings(report, kernel.name, 0, sizes)
     return {
         "entry": kernel.name,
         "target": module.target,
         "block": list(kernel.reqntid or block),
-        "checks": sorted(report.checks - ({OWNERSHIP} if arguments.requests is None else set())),
-        "unchecked": sorted(ALL - report.checks),
+        "checks": made,
+        "unchecked": left_out,
         "warnings": to_json(warnings(report, kernel.name, 0)[:MAX_FINDINGS]),
         "printed": report.printed,
         "findings": to_json(found[:MAX_FINDINGS]),

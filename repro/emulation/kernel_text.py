@@ -15,8 +15,8 @@ from ..scenarios.declare import nearest
 if TYPE_CHECKING:
     from ..emulator.ptx import Kernel
 
-MAX_BYTES = 16 << 20  # of a source or a PTX file
 LANGUAGES = {".ptx": "ptx", ".cu": "cuda", ".py": "triton"}
+MAX_BYTES = {"ptx": 16 << 20, "cuda": 2 << 20, "triton": 2 << 20}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,10 @@ def language(path: Path) -> str:
         raise UsageError("a kernel is a .ptx, .cu (CUDA C++) or .py (Triton) file", where=str(path))
     if not path.is_file():
         raise UsageError("no such file", where=str(path))
-    if path.stat().st_size > MAX_BYTES:
-        raise UsageError(f"has more than {MAX_BYTES:,} bytes", where=str(path))
-    return LANGUAGES[path.suffix]
+    kind = LANGUAGES[path.suffix]
+    if path.stat().st_size > MAX_BYTES[kind]:
+        raise UsageError(f"has more than {MAX_BYTES[kind]:,} bytes", where=str(path))
+    return kind
 
 
 def chosen(names: Iterable[str], wanted: str | None, where: str) -> str:

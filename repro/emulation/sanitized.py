@@ -122,6 +122,7 @@ def _record(
         "script": {"file": str(script), "arguments": list(arguments), "status": end.get("status")},
         "launches": launches,
         "checks": list(end.get("checks", [])),
+        "unchecked": list(end.get("unchecked", [])),
         "warnings": [one for line in lines for one in line.get("warnings", [])],
         "findings": findings,
         "more": int(end.get("unkept", 0)),

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from ..errors import SpecreproError
 from ..lanes.child import end_with_parent
 from ..records import to_json
-from .accesses import chosen
+from .accesses import chosen, named
 from .session import Emulation
 from .triton_device import TritonLaunch, installed
 
@@ -50,6 +50,7 @@ def main(arguments: list[str]) -> int:
                     launch = to_json(run.launches[-1])
                     _line(out, {"launch": launch, "findings": found, "warnings": said})
 
+        made, left_out = named(run.checks, owners=False)
         status, error, hint = _run(script, rest, launched)
         sys.stdout.flush()
         _line(
@@ -61,7 +62,8 @@ def main(arguments: list[str]) -> int:
                 "hint": hint,
                 "unkept": run.unkept,
                 "tensors": run.tensors,
-                "checks": sorted(run.checks),
+                "checks": made,
+                "unchecked": left_out,
             },
         )
     return 0

@@ -133,7 +133,7 @@ def _cuda_lines(params: str) -> Iterator[str]:
 def _triton(path: Path, text: str) -> dict[str, list[str]]:
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UsageError(f"is not Python: {error}", where=str(path)) from error
     return {
         node.name: list(_triton_lines(node))

@@ -34,6 +34,7 @@ PROPERTIES: Mapping[str, int] = {
     "mem_bus_width": 5_120,
 }
 MAX_THREADS = 1024
+REGISTERS = 32  # of a thread, for programs that ask; PTX has no limit and no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class TritonDevice:
         name: str, binary: bytes, shared: int, device: int
     ) -> tuple[None, str, int, int, int]:
         # no module to unload: this driver may be gone when Triton's object dies
-        return None, binary.decode(), 0, 0, MAX_THREADS
+        return None, binary.decode(), REGISTERS, 0, MAX_THREADS
 
     def get_current_target(self) -> Any:
         return self._target

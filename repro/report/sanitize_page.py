@@ -57,6 +57,9 @@ def _page(record: Record, most: int | None) -> list[RenderableType]:
     warning_rows(rows, record["warnings"], most)
     if record["checks"]:
         rows.add_row("checked", Text(printable(", ".join(map(str, record["checks"])))))
+    if record["unchecked"]:
+        gaps = ", ".join(map(str, record["unchecked"]))
+        rows.add_row("skipped", Text(printable(gaps), "yellow"))
     if record["script"]["status"] is not None:
         rows.add_row("script", Text(f"ended with status {record['script']['status']}"))
     parts.append(Padding(rows, (0, 0, 0, 2)))

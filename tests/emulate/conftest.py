@@ -8,7 +8,9 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -109,3 +111,15 @@ def parsed(tmp_path: Path) -> Callable[[str], Arguments]:
 @pytest.fixture
 def add_ptx() -> str:
     return ADD_PTX
+
+
+@pytest.fixture(scope="session")
+def kernels() -> ModuleType:
+    """The module of triton_kernels.py."""
+    need("triton")
+    path = Path(__file__).parent / "triton_kernels.py"
+    loader = SourceFileLoader(path.stem, str(path))
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    loader.exec_module(module)
+    return module

@@ -37,7 +37,20 @@ def test_functions_without_a_device_mark_are_blanked_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["", "{", "}", "int f() {", 'extern "C" {', "/* ", '"', 'void f() { " } ', "'", 'R"(', "#"],
+    [
+        "namespace a {" * 9999,
+        "",
+        "{",
+        "}",
+        "int f() {",
+        'extern "C" {',
+        "/* ",
+        '"',
+        'void f() { " } ',
+        "'",
+        'R"(',
+        "#",
+    ],
 )
 def test_broken_text_is_left_to_the_compiler(source: str) -> None:
     assert len(device_code(source).text) == len(source)

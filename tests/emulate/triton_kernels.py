@@ -1,0 +1,42 @@
+"""Triton kernels that the tests launch: some right, some only for the right arguments."""
+
+import triton
+import triton.language as tl
+
+TWO = tl.constexpr(2)
+
+
+@triton.jit
+def scaled(x, by):
+    return x * by * TWO
+
+
+@triton.jit
+def add(x, y, out, n, by=0.5, B: tl.constexpr = 128):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    keep = i < n
+    value = scaled(tl.load(x + i, mask=keep), by) + tl.load(y + i, mask=keep)
+    tl.store(out + i, value, mask=keep)
+
+
+@triton.autotune([triton.Config({"B": 64}, num_warps=2), triton.Config({"B": 256})], key=["n"])
+@triton.heuristics({"EVEN": lambda args: args["n"] % args["B"] == 0})
+@triton.jit
+def copy(x, out, n, B: tl.constexpr, EVEN: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    if EVEN:
+        tl.store(out + i, tl.load(x + i))
+    else:
+        tl.store(out + i, tl.load(x + i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def rows(x, out, stride, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    row = tl.load(x + tl.program_id(0) * stride + i)
+    tl.store(out + tl.program_id(0), tl.sum(row, 0))
+
+
+@triton.jit
+def count(out, n):
+    tl.atomic_add(out, n)
