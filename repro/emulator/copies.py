@@ -19,7 +19,8 @@ class Copy(NamedTuple):
     """Copies of one instruction that have not landed: one a lane in `lanes`.
 
     site, addresses: of where they land. values: [lanes, elements] as the site has them. groups: for
-    each, how many groups its thread had committed when it was issued.
+    each, how many groups its thread had committed when it was issued. marks: uint8[lanes, bytes],
+    which bytes of the source were written; None: all.
     """
 
     site: Site
@@ -27,6 +28,7 @@ class Copy(NamedTuple):
     lanes: Array
     values: Array
     groups: Array
+    marks: Array | None = None
 
     def chosen(self, which: Array) -> Copy:
         """Those for which `which` holds."""
@@ -36,7 +38,14 @@ class Copy(NamedTuple):
             self.lanes[which],
             self.values[which],
             self.groups[which],
+            None if self.marks is None else self.marks[which],
         )
+
+    def spread(self, lanes: int) -> tuple[Array, ...]:
+        """The values of each element, one a lane of a batch of `lanes`."""
+        found = np.zeros((self.values.shape[1], lanes), self.values.dtype)
+        found[:, self.lanes] = self.values.T
+        return tuple(found)
 
 
 class Copies:
@@ -46,9 +55,13 @@ class Copies:
         self.pending: list[Copy] = []
         self.committed = np.zeros(lanes, np.int64)
 
-    def issue(self, site: Site, addresses: Array, lanes: Array, values: Array) -> None:
+    def issue(
+        self, site: Site, addresses: Array, lanes: Array, values: Array, marks: Array | None
+    ) -> Copy:
         """Begin copies; they belong to the group that each thread commits next."""
-        self.pending.append(Copy(site, addresses, lanes, values, self.committed[lanes]))
+        copy = Copy(site, addresses, lanes, values, self.committed[lanes], marks)
+        self.pending.append(copy)
+        return copy
 
     def commit(self, mask: Array | None) -> None:
         """The threads in `mask` (None: all) close their groups."""

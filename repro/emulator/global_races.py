@@ -18,7 +18,7 @@ from .storage import Storage
 
 LIMIT = 1 << 19  # accesses noted before they are gone through
 THREAD_BITS = 44  # of an entry of an earlier batch: the thread's number in the launch, from 1
-LEAD = 15  # bytes before the first, so that granules are aligned as addresses are
+LEAD = 31  # bytes before the first, so that granules are aligned as addresses are
 _FIRST = 1 << TIME_SHIFT
 
 

@@ -47,6 +47,11 @@ def mark(storage: Storage, site: Site, at: Array) -> None:
     marks(storage, site.width)[at] = WRITTEN[min(8, site.width)]
 
 
-def carry(source: Array, storage: Storage, width: int, at: Array) -> None:
-    """Give the records `at` the marks of what is copied there: `source`, of `marks`."""
-    marks(storage, width)[at] = source
+def carry(storage: Storage, width: int, at: Array, source: Array | None) -> None:
+    """Give the records `at` the marks of what is copied there: uint8[records, width], None: set."""
+    records = marks(storage, width)
+    if source is None:
+        records[at] = WRITTEN[min(8, width)]
+        return
+    words = np.ascontiguousarray(source).view(UNSIGNED[min(8, width)])
+    records[at] = words if width > 8 else words[:, 0]

@@ -61,10 +61,10 @@ def _issue(builder: Builder, instruction: Instruction) -> None:
     predicate = builder.predicate
     form = Form(builder, replace(instruction, modifiers=("global", "b32")))
     form.elements = size.value // 4
-    reads = Access(builder, source, form, U32, writes=False)
+    reads = Access(builder, source, form, U32, writes=False, keeps=True)
     builder.predicate = predicate
     form.space = SHARED
-    writes = Access(builder, target, form, U32, writes=True)
+    writes = Access(builder, target, form, U32, writes=True, keeps=True)
 
     def run(file: File) -> None:
         active = reads.lanes(file)
@@ -79,7 +79,13 @@ def _issue(builder: Builder, instruction: Instruction) -> None:
         targets = np.broadcast_to(file[writes.slot] + writes.offset, total)[lanes]
         sizes = None if wanted is None else np.broadcast_to(file[wanted], total)[lanes]
         values = _read(memory, reads.site, sources, lanes, sizes)
-        memory.copies.issue(writes.site, targets, lanes, values)
+        marks = None
+        if memory.initialised:
+            marks = memory.written(sources, writes.site.width)
+            if marks is not None and sizes is not None:
+                marks[np.arange(writes.site.width) >= sizes[:, None]] = 1
+        copy = memory.copies.issue(writes.site, targets, lanes, values, marks)
+        memory.begin(copy)
 
     builder.both(run)
 
@@ -152,8 +158,13 @@ def _mask(file: File, predicate: int | None) -> Array | None:
 
 def land(memory: Memory, copy: Copy) -> None:
     """Write what was copied."""
-    for records, at, which in memory.resolve(copy.site, copy.addresses, copy.lanes):
+    stored = copy.spread(memory.geometry.lanes) if memory.races is not None else ()
+    for records, at, which in memory.resolve(copy.site, copy.addresses, copy.lanes, stored):
         values = copy.values if which is None else copy.values[which]
+        if copy.marks is None or which is None:
+            memory.carry(copy.site, at, copy.marks)
+        else:
+            memory.carry(copy.site, at, copy.marks[which])
         records[at] = values[:, 0] if records.ndim == 1 else values
 
 

@@ -126,7 +126,8 @@ def store_matrix(builder: Builder, instruction: Instruction) -> None:
             found = _matrices(fragment, transposed=transposed)
             rows[:, ROW * number : ROW * (number + 1)] = found
         values = rows.reshape(total, ROW)[lanes]
-        for records, at, which in memory.resolve(access.site, addresses, lanes):
+        stored = tuple(rows.reshape(total, ROW).T)
+        for records, at, which in memory.resolve(access.site, addresses, lanes, stored):
             records[at] = values if which is None else values[which]
 
     builder.both(run)

@@ -16,6 +16,7 @@ from .geometry import WARP
 from .memory import Memory
 from .named_barriers import NamedBarriers
 from .program import BARRIERS, MASK, Block, End, File, Program
+from .shared_races import SharedRaces
 
 NOWHERE = -1
 EVERYBODY = 0xFFFFFFFF  # the member mask of a whole warp
@@ -197,7 +198,23 @@ class Machine:
                 self._wait(chosen, resume, int(number))
             else:
                 self._join(resume, chosen)
+                if self.races is not None:
+                    self.races.arrived(chosen, int(number))
                 self._release()
+
+    def _gathered(self, races: SharedRaces, going: Array, alive: Array) -> None:
+        """Tell who passed a barrier of some threads, or of all of their block."""
+        shape = (self.geometry.count, self.geometry.padded)
+        for number in np.unique(self.barriers[going]):
+            here = (going & (self.barriers == number)).reshape(shape)
+            whole = here.any(1) & (here | ~alive.reshape(shape)).all(1)
+            if whole.all():
+                races.passed()
+            elif whole.any():
+                races.passed(whole)
+            some = (here & ~whole[:, None]).reshape(-1)
+            if some.any():
+                races.gathered(some, int(number))
 
     def _go(self, going: Array) -> None:
         """Let waiting threads go on."""
@@ -217,9 +234,8 @@ class Machine:
             alive = np.ones(self.geometry.lanes, np.bool_) if living is None else living
             going = self.named.complete(self.waiting, self.barriers, alive)
             if going.any():
-                if self.races is not None:  # orders more than the barrier does: finds no false race
-                    rows = np.logical_or.reduce(going.reshape(self.geometry.count, -1), axis=1)
-                    self.races.passed(None if rows.all() else rows)
+                if self.races is not None:
+                    self._gathered(self.races, going, alive)
                 self._go(going)
             return
         shape = (self.geometry.count, self.geometry.padded)

@@ -11,10 +11,10 @@ from ..errors import UnsupportedError
 from ..ops import EVERYBODY
 from ..records import Kind
 from .checks import ALIGNMENT, INITIALISED, OWNERSHIP, SHARED_RACE
-from .copies import Copies
+from .copies import Copies, Copy
 from .dtypes import Array
 from .geometry import Geometry
-from .initialised import complete, mark, missing
+from .initialised import carry, complete, mark, missing
 from .report import Recorder
 from .shared_races import SharedRaces
 from .site import Site
@@ -55,7 +55,7 @@ class Memory:
         self.initialised = INITIALISED in recorder.checks
         self.races: SharedRaces | None = None
         if SHARED_RACE in recorder.checks and shared.size:
-            self.races = SharedRaces(shared, geometry, recorder, grain)
+            self.races = SharedRaces(shared, geometry, recorder, grain, self.copies)
             shared.watch = self.races.touch
 
     def resolve(
@@ -99,6 +99,41 @@ class Memory:
                     storage.watch(site, at, lanes, values)
                 return [Piece(records, at, None)]
         return self._resolve(site, addresses + base if base else addresses, lanes, values)
+
+    def begin(self, copy: Copy) -> None:
+        """A copy to shared memory has been issued: until it lands nobody may touch its target."""
+        if self.races is None:
+            return
+        offsets = copy.addresses
+        inside = (offsets >= 0) & (offsets + copy.site.width <= self.spaces[SHARED].size)
+        inside &= (offsets & (copy.site.width - 1)) == 0
+        starts = self.spaces[SHARED].starts
+        rows = 0 if starts is None else np.broadcast_to(starts, self.geometry.lanes)[copy.lanes]
+        at = (offsets + rows)[inside] // copy.site.width
+        self.races.issue(copy.site, at, copy.lanes[inside], copy.spread(self.geometry.lanes))
+
+    def written(self, addresses: Array, width: int) -> Array | None:
+        """uint8[accesses, width]: whether somebody wrote the bytes there; None: all of them."""
+        found: Array | None = None
+        tags = addresses >> TAG_BITS
+        for tag in np.unique(tags):
+            storage = self.storages.get(int(tag))
+            if storage is None or storage.marks is None:
+                continue
+            offsets = addresses - storage.base
+            which = ((tags == tag) & (offsets >= 0) & (offsets + width <= storage.size)).nonzero()[
+                0
+            ]
+            if found is None:
+                found = np.ones((addresses.size, width), np.uint8)
+            found[which] = storage.marks[offsets[which][:, None] + np.arange(width)]
+        return found
+
+    def carry(self, site: Site, at: Array, source: Array | None) -> None:
+        """What is copied to records of shared memory takes its marks along (None: all set)."""
+        storage = self.spaces[SHARED]
+        if storage.marks is not None:
+            carry(storage, site.width, at, source)
 
     def _mark(self, site: Site, storage: Storage, at: Array, lanes: Array | None) -> None:
         """Look whether what is read was written, and note what is written.

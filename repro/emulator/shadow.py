@@ -21,6 +21,7 @@ AGENT_BITS, SITE_BITS = 20, 16
 TIME_SHIFT = AGENT_BITS + SITE_BITS
 AGENTS, SITES = (1 << AGENT_BITS) - 1, (1 << SITE_BITS) - 1
 
+NEVER = 1 << 26  # the time of what is not known yet, to whoever did it neither
 # (agents, other agents): the latest time at which what the others did is known to the agents.
 Known = Callable[[Array, Array], Array]
 
@@ -29,13 +30,15 @@ class Touch(NamedTuple):
     """One instruction's accesses.
 
     at: number of each one's record of the site's width, or one for all. lanes: None: all. values:
-    of a store, an array an element, with one value a lane of the batch, or one for all.
+    of a store, an array an element, with one value a lane of the batch, or one for all. pending: a
+    copy that has only begun.
     """
 
     site: Site
     at: Array
     lanes: Array | None
     values: tuple[Array, ...]
+    pending: bool = False
 
 
 class Conflict(NamedTuple):
@@ -62,7 +65,8 @@ class Latest:
         for slot in self.slots if self.used else ():
             earlier = slot[granules]
             others = (earlier & AGENTS) - 1
-            which = ((earlier != 0) & (others != agents)).nonzero()[0]
+            apart = (others != agents) | (earlier >> TIME_SHIFT == NEVER)
+            which = ((earlier != 0) & apart).nonzero()[0]
             if which.size:
                 times = earlier[which] >> TIME_SHIFT
                 unknown = times > known(agents[which], others[which])
@@ -108,7 +112,8 @@ class Shadow:
     ) -> list[Conflict]:
         """Note accesses to `granules` by `entries`; those that others' accesses conflict with.
 
-        raw: what a store writes, a row a granule.
+        raw: what a store writes, a row a granule. What ends a copy has nothing to fear from its
+        beginning.
         """
         agents = (entries & AGENTS) - 1
         found: list[Conflict] = []
@@ -118,7 +123,11 @@ class Shadow:
         if raw is None:
             self.latest[site.manner].add(granules, entries, self.groups)
             return found
+        lands = site.keeps and not _is_pending(entries)
         for which, earlier, _ in self.written.conflicts(granules, agents, known):
+            if lands:
+                mine = (earlier & AGENTS) - 1 == agents[which]
+                which, earlier = which[~mine], earlier[~mine]
             same = (raw[which] == self.content[granules[which]]).all(axis=1)
             found.append(Conflict(which, earlier, same))
         self.content[granules] = raw
@@ -128,6 +137,10 @@ class Shadow:
             same = (raw[lost] == self.content[granules[lost]]).all(axis=1)
             found.append(Conflict(lost, now[lost], same))
         return found
+
+
+def _is_pending(entries: Array) -> bool:
+    return bool(entries.size) and int(entries[0]) >> TIME_SHIFT == NEVER
 
 
 def written_bytes(touch: Touch, lanes: Array) -> Array:
@@ -161,11 +174,11 @@ def alone(
     placed = []
     fresh = True
     for touch in touches:
-        site, at, lanes, _ = touch
-        mine = agents(lane if lanes is None else lanes) + 1
+        site, at, lanes = touch[:3]
+        mine: Array = agents(lane if lanes is None else lanes) + 1
         if at.size != mine.size:
             at = np.broadcast_to(at, mine.shape)
-        view = owners
+        view: Array = owners
         if site.width != grain:
             view, mine = owners.reshape(-1, site.width // grain), mine[:, None]
         placed.append((site, view, at, mine))
@@ -178,9 +191,10 @@ def alone(
                 return False
         fresh = False
         view[at] = ATOMIC if site.atomic else mine
-        if not site.atomic and np.logical_or.reduce(view[at] != mine, axis=None):
-            if not (same_is_fine and _same(touch, lane)):
-                return False
+        if site.atomic or not np.logical_or.reduce(view[at] != mine, axis=None):
+            continue
+        if not (same_is_fine and _same(touch, lane)):
+            return False
     for site, view, at, mine in placed:
         if not site.writes:
             found = view[at]
@@ -193,7 +207,7 @@ def alone(
 
 
 ATOMIC = -1  # an owner of its own
-MOST = 16  # granules of one access
+MOST = 32  # granules of one access
 
 
 def _same(touch: Touch, lane: Array) -> bool:

@@ -1,8 +1,8 @@
 """Races in shared memory: threads of a block that touch a byte with nothing between them.
 
-What orders two threads of a block: a barrier of the block; for threads of one warp also a meeting
-(bar.warp.sync, shfl.sync, vote.sync...) that both take part in. That the lanes of a warp execute
-an instruction together orders nothing.
+What orders two threads of a block: a barrier of the block, or one that both are counted for; for
+threads of one warp also a meeting (bar.warp.sync, shfl.sync, vote.sync...) that both take part in.
+That the lanes of a warp execute an instruction together orders nothing.
 
 While threads run, accesses are only noted. At a barrier of all blocks a quick look tells whether
 they may be forgotten; else they are gone through one by one.
@@ -14,13 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .copies import Copies
 from .dtypes import Array
 from .geometry import WARP, Geometry
+from .named_order import NamedOrder
 from .races import Side
 from .report import Recorder, touched
 from .shadow import (
     AGENT_BITS,
     AGENTS,
+    NEVER,
     SITES,
     TIME_SHIFT,
     Conflict,
@@ -49,15 +52,31 @@ class Passed(NamedTuple):
     rows: Array
 
 
+class Arrived(NamedTuple):
+    """Threads `mask` came to barrier `number` and went on."""
+
+    mask: Array
+    number: int
+
+
+class Gathered(NamedTuple):
+    """Threads `mask`, not all of their blocks, passed barrier `number`."""
+
+    mask: Array
+    number: int
+
+
 class SharedRaces:
     """The shared memory of one batch of blocks."""
 
     def __init__(
-        self, storage: Storage, geometry: Geometry, recorder: Recorder, grain: int
+        self, storage: Storage, geometry: Geometry, recorder: Recorder, grain: int, copies: Copies
     ) -> None:
         self.storage, self.geometry, self.recorder, self.grain = storage, geometry, recorder, grain
-        self.noted: list[Touch | Meeting | Passed] = []
+        self.copies = copies
+        self.noted: list[Touch | Meeting | Passed | Arrived | Gathered] = []
         self.size = 0
+        self.begun = False  # whether a copy is among what is noted
         self.turns = 0  # barriers that some blocks passed without the others
         self.carried = False  # what was gone through since the last barrier of all is in `shadow`
         self.time = 1
@@ -69,6 +88,7 @@ class SharedRaces:
         self.blocks = np.zeros(geometry.count, np.int64)
         self.warps = np.zeros(geometry.lanes // WARP, np.int64)
         self.pairs: Array | None = None
+        self.threads: NamedOrder | None = None  # what barriers of some threads made known
 
     # --- while threads run ---------------------------------------------------------------------
     def touch(self, site: Site, at: Array, lanes: Array | None, values: tuple[Array, ...]) -> None:
@@ -79,6 +99,11 @@ class SharedRaces:
             self._go_through()
             self.carried = True
 
+    def issue(self, site: Site, at: Array, lanes: Array, values: tuple[Array, ...]) -> None:
+        """Note that a copy has begun, to the records `at`; `touch` will tell when it lands."""
+        self.noted.append(Touch(site, at, lanes, values, pending=True))
+        self.begun = True
+
     def meet(self, mask: Array | None, members: Array) -> None:
         """Threads of a warp have met."""
         if self.noted or self.carried:
@@ -88,12 +113,22 @@ class SharedRaces:
         """The blocks `rows` (None: all) have passed a barrier."""
         if rows is None:
             self.settle()
-            self.carried = False
+            self.carried = bool(self.copies.pending)
         elif self.noted or self.carried:
             self.noted.append(Passed(rows))
             self.turns += 1
             if self.turns > max(FEW, APART // self.storage.data.size):
                 self._shorten()
+
+    def arrived(self, mask: Array, number: int) -> None:
+        """Threads have come to a barrier without waiting."""
+        if self.noted or self.carried:
+            self.noted.append(Arrived(mask, number))
+
+    def gathered(self, mask: Array, number: int) -> None:
+        """Some threads of their blocks have passed a barrier."""
+        if self.noted or self.carried:
+            self.noted.append(Gathered(mask, number))
 
     def settle(self) -> None:
         """Look at what was noted; nothing noted later is unordered with it."""
@@ -102,7 +137,7 @@ class SharedRaces:
                 self.blocks[:] = self.time
                 self.time += 1
             return
-        if self.carried or not self._quiet():
+        if self._asynchronous() or not self._quiet():
             self._go_through()
         self._forget()
         self.blocks[:] = self.time
@@ -111,6 +146,11 @@ class SharedRaces:
     def _forget(self) -> None:
         self.noted.clear()
         self.size = self.turns = 0
+        self.begun = False
+
+    def _asynchronous(self) -> bool:
+        """Whether accesses before the last barrier still count."""
+        return self.carried or self.begun or bool(self.copies.pending)
 
     # --- the quick look ------------------------------------------------------------------------
     def _turns(self) -> tuple[list[tuple[Touch, Array | None]], Array]:
@@ -142,11 +182,12 @@ class SharedRaces:
 
     def _of_rows(self, values: Array, lanes: Array | None) -> Array:
         lanes = self.geometry.lane if lanes is None else lanes
-        return values[lanes // self.geometry.padded]
+        found: Array = values[lanes // self.geometry.padded]
+        return found
 
     def _shorten(self) -> None:
         """Forget what lies before the last barrier of each block."""
-        if self.carried or not self._quiet():
+        if self._asynchronous() or not self._quiet():
             self._go_through()
             self.carried = True
             return
@@ -173,8 +214,15 @@ class SharedRaces:
                 continue
             if isinstance(each, Passed):
                 self.blocks[each.rows] = self.time
-            else:
+            elif isinstance(each, Meeting):
                 self._meet(each)
+            else:
+                if self.threads is None:
+                    self.threads = NamedOrder(self.geometry)
+                if isinstance(each, Arrived):
+                    self.threads.arrive(each.mask, each.number, self.time)
+                else:
+                    self.threads.gather(each.mask, each.number, self.time)
             self.time += 1
         self._forget()
 
@@ -192,7 +240,8 @@ class SharedRaces:
         if pieces > 1:
             granules = (granules[:, None] + np.arange(pieces)).reshape(-1)
             lanes = np.repeat(lanes, pieces)
-        stamp = (self.time << TIME_SHIFT) | ((number & SITES) << AGENT_BITS)
+        time = NEVER if touch.pending else self.time
+        stamp = (time << TIME_SHIFT) | ((number & SITES) << AGENT_BITS)
         entries = (lanes + 1) | stamp
         for conflict in shadow.touch(site, granules, entries, self._known, raw):
             self._report(site, granules, lanes, conflict)
@@ -200,6 +249,8 @@ class SharedRaces:
     def _known(self, lanes: Array, others: Array) -> Array:
         known: Array = self.blocks[lanes // self.geometry.padded]
         warp = lanes // WARP
+        if self.threads is not None:
+            known = np.maximum(known, self.threads.known_to(lanes, others))
         alike = warp == others // WARP
         inside = self.warps[warp]
         if self.pairs is not None:

@@ -256,3 +256,98 @@ BODY shorts(int* out, int* in) {
   out[I] = *(unsigned short*)((char*)in + T * (BAD ? 1 : 2));  //! shorts read
 }
 KERNEL(shorts)
+
+// --- shared_race, barriers of some threads --------------------------------------------------------
+BODY handed_over(int* out, int* in) {  // a warp hands over to the next one, or to the one after
+  __shared__ int s[128];
+  int warp = T / 32;
+  if (warp == 0) {
+    s[T] = in[I];  //! handed_over write
+    asm volatile("bar.arrive 1, 64;" ::: "memory");
+  } else if (warp == 1) {
+    asm volatile("bar.sync 1, 64;" ::: "memory");
+    if (!BAD) out[I] = s[T - 32];
+  } else if (warp == 2) {
+    if (BAD) out[I] = s[T - 64];  //! handed_over read
+  }
+}
+KERNEL(handed_over)
+
+BODY too_late(int* out, int* in) {  // what is written after the arrival is not handed over
+  __shared__ int s[128];
+  int warp = T / 32;
+  if (warp == 0) {
+    if (!BAD) s[T] = in[I];
+    asm volatile("bar.arrive 1, 64;" ::: "memory");
+    if (BAD) s[T] = in[I];  //! too_late write
+  } else if (warp == 1) {
+    asm volatile("bar.sync 1, 64;" ::: "memory");
+    out[I] = s[T - 32];  //! too_late read
+  }
+}
+KERNEL(too_late)
+
+BODY chain(int* out, int* in) {  // from warp to warp, each with the next
+  __shared__ int s[128];
+  int warp = T / 32;
+  if (warp == 0) {
+    s[T] = in[I];  //! chain write
+    asm volatile("bar.sync 1, 64;" ::: "memory");
+  } else if (warp == 1) {
+    if (!BAD) asm volatile("bar.sync 1, 64;" ::: "memory");
+    asm volatile("bar.sync 2, 64;" ::: "memory");
+    if (BAD) asm volatile("bar.sync 1, 64;" ::: "memory");
+  } else if (warp == 2) {
+    asm volatile("bar.sync 2, 64;" ::: "memory");
+    out[I] = s[T - 64];  //! chain read
+  }
+}
+KERNEL(chain)
+
+// --- copies that a thread does not wait for --------------------------------------------------------
+#define BEGIN_COPY(to, from)                                                 \
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::                 \
+                   "r"(unsigned(__cvta_generic_to_shared(to))), "l"(from) : "memory")
+
+BODY no_wait(int* out, int* in) {  // shared_race: read after a barrier but before the wait
+  __shared__ int s[128];
+  s[T] = 0;
+  BEGIN_COPY(s + T, in + I);  //! no_wait write
+  if (!BAD) asm volatile("cp.async.wait_all;" ::: "memory");
+  __syncthreads();
+  out[I] = s[127 - T];  //! no_wait read
+  if (BAD) asm volatile("cp.async.wait_all;" ::: "memory");
+}
+KERNEL(no_wait)
+
+BODY own_copy(int* out, int* in) {  // shared_race: of a thread with its own copy
+  __shared__ int s[128];
+  s[T] = 0;
+  BEGIN_COPY(s + T, in + I);  //! own_copy write
+  if (!BAD) asm volatile("cp.async.wait_all;" ::: "memory");
+  out[I] = s[T];  //! own_copy read
+  if (BAD) asm volatile("cp.async.wait_all;" ::: "memory");
+}
+KERNEL(own_copy)
+
+BODY too_early(int* out, int* in) {  // shared_race: a copy into what others still read
+  __shared__ int s[128];
+  s[T] = in[I];
+  __syncthreads();
+  int v = s[127 - T];  //! too_early read
+  if (!BAD) __syncthreads();
+  BEGIN_COPY(s + T, in + T);  //! too_early write
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  out[I] = v + s[T];
+}
+KERNEL(too_early)
+
+BODY carried(int* out, int* in) {  // initialised: a copy of what nobody wrote, read later
+  __shared__ int s[128];
+  if (!BAD) out[I] = 1;
+  BEGIN_COPY(s + T, out + I);
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  __syncthreads();
+  if (T < 32) in[I] = s[T];  //! carried read
+}
+KERNEL(carried)

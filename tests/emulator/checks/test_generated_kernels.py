@@ -17,6 +17,7 @@ from specrepro.repro.emulator.ptx import Kernel, parse
 from specrepro.repro.ptx_text import normalise
 from specrepro.repro.records import Kind
 
+Draw = random.Random  # of programs, not of secrets
 COUNT, KEPT_COUNT = 200, 12
 KEPT = Path(__file__).parent / "ptx" / "generated" / "correct.ptx"
 BLOCKS, THREADS = 3, 128
@@ -33,6 +34,7 @@ PHASES = [
     "if (T < 16) s[T] = 0; SYNC atomicAdd(&s[(v & 0xff) % 16], $a); SYNC v += s[T % 16]; SYNC",
     "if (T == 0) s[3] = 0; SYNC if (v % $a == 0) atomicMax(&s[3], T); SYNC v += s[3]; SYNC",
     "for (int d = 64; d; d /= 2) { s[T] = v; SYNC if (T < d) v += s[T + d]; SYNC }",
+    "s[T] = v; if (__syncthreads_count(v & 1) > $a) v += s[(T + 1) % 128]; SYNC",
     "s[T] = v; SYNC for (int d = 1; d < 128; d *= 2) {"
     " int w = T >= d ? s[T - d] : 0; SYNC s[T] += w; SYNC } v = s[T]; SYNC",
     "s[T] = v; __syncwarp(); v += s[T ^ $c]; __syncwarp(); SYNC",
@@ -59,7 +61,7 @@ NESTS = [
 ]
 
 
-def body(draw: random.Random, depth: int = 0) -> str:
+def body(draw: Draw, depth: int = 0) -> str:
     """Statements: phases one after the other, some within branches and loops of whole blocks."""
     parts = []
     for _ in range(draw.randint(1, 3)):
@@ -86,17 +88,16 @@ def kernel(name: str, statements: str) -> str:
 
 
 def correct(number: int) -> str:
-    statements = body(random.Random(number)).replace("SYNC", "__syncthreads();")
+    statements = body(Draw(number)).replace("SYNC", "__syncthreads();")
     return kernel(f"correct_{number}", statements)
 
 
 def broken(number: int, phase: str, left_out: int) -> str:
     """A kernel of one phase without its SYNC number `left_out`."""
-    draw = random.Random(number)
     text = phase.replace("$a", "5").replace("$b", "9").replace("$c", "4").replace("$d", "1")
     pieces = text.split("SYNC")
     syncs = ["__syncthreads();"] * (len(pieces) - 1)
-    syncs[left_out] = f"/* {draw.random()} */"
+    syncs[left_out] = ""
     joined = "".join(a + b for a, b in zip(pieces, [*syncs, ""], strict=True))
     return kernel(f"broken_{number}", joined)
 
@@ -106,7 +107,7 @@ SAME_VALUE = "s[$b % 8] = $a;"
 BREAKABLE = [
     phase
     for phase in PHASES
-    if "SYNC" in phase and "__syncwarp" not in phase and not phase.startswith(SAME_VALUE)
+    if "SYNC" in phase and "__sync" not in phase and not phase.startswith(SAME_VALUE)
 ]
 
 

@@ -22,6 +22,12 @@ NAMES = [
     "half_warp",
     "bytes",
     "branch",
+    "handed_over",
+    "too_late",
+    "chain",
+    "no_wait",
+    "own_copy",
+    "too_early",
 ]
 # Bytes of shared memory that race: of the 128 integers of a block, or of what is said there.
 WORDS = range(128 * 4)
@@ -35,6 +41,12 @@ RACING = {
     "half_warp": WORDS,
     "bytes": [8 * t + 3 for t in range(64)],
     "branch": range(64 * 4),
+    "handed_over": range(32 * 4),
+    "too_late": range(32 * 4),
+    "chain": range(32 * 4),
+    "no_wait": WORDS,
+    "own_copy": WORDS,
+    "too_early": WORDS,
 }
 OTHERS = {"mixed": ("update", "atomic"), "last_wins": ("write", "write")}
 

@@ -64,6 +64,15 @@ def test_a_buffer_says_which_bytes_were_written_and_stores_add_to_them(
     assert run_cuda("gap_ok", written=written(0, 1024)).accesses == ()
 
 
+def test_a_copy_takes_the_marks_along_and_only_a_load_is_found(run_cuda: Run, marks: Any) -> None:
+    """carried copies out to shared memory and loads a quarter of that."""
+    (found,) = run_cuda("carried_bad", written=written(0, 1024)).accesses
+    assert (found.kind, found.line) == (Kind.UNINITIALISED_READ, marks["carried read"])
+    assert found.elements.tolist() == list(range(128))
+    assert (found.lands_in, found.threads) == ("shared memory", 64)
+    assert run_cuda("carried_ok", written=written(0, 1024)).accesses == ()
+
+
 def test_what_an_earlier_launch_wrote_is_initialised(run_cuda: Run) -> None:
     known = written(0, 1024)
     run_cuda("gap_ok", written=known)
