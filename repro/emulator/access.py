@@ -90,6 +90,7 @@ class Access:
         *,
         writes: bool,
         updates: bool = False,
+        keeps: bool = False,
     ) -> None:
         if not isinstance(address, Address):
             builder.unsupported("no address")
@@ -122,6 +123,7 @@ class Access:
             writes,
             atomic=updates or form.strong,
             updates=updates,
+            keeps=keeps,
         )
         builder.grain = min(builder.grain, width.bit_length() - 1)
 
