@@ -9,8 +9,9 @@ import typer
 from typer.core import TyperGroup
 
 from . import __version__
+from .repro.commands.check import check
 from .repro.commands.emulate import emulate
-from .repro.commands.ending import Escape, ended
+from .repro.commands.ending import Escape, ended, for_git_bisect
 from .repro.commands.list_cases import list_cases
 from .repro.commands.run import run
 from .repro.commands.runs import app as runs
@@ -41,6 +42,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(run)
+app.command()(check)
 app.add_typer(runs, name="runs")
 app.command(name="list")(list_cases)
 app.command()(show)
@@ -75,4 +77,4 @@ def main() -> None:
         sys.exit(ended(lambda: print(f"specrepro {__version__}")))
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    sys.exit(ended(lambda: app(prog_name="specrepro")))
+    sys.exit(for_git_bisect(ended(lambda: app(prog_name="specrepro")), sys.argv))

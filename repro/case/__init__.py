@@ -18,7 +18,7 @@ from ..report.escape import printable
 from ..scenarios.declare import Declaration
 from ..scenarios.registry import Declarations
 from . import problems, rules
-from .model import Case, Expectation, ExpectedFinding
+from .model import Case, Control, Expectation, ExpectedFinding, Facts, Hypothesis
 from .points import named_point, override, points, settings
 from .schema import case_schema
 from .shipped import find_cases, shipped_cases
@@ -30,8 +30,11 @@ __all__ = [
     "FAULT_CLASSES",
     "LANES",
     "Case",
+    "Control",
     "Expectation",
     "ExpectedFinding",
+    "Facts",
+    "Hypothesis",
     "LoadedCase",
     "case_schema",
     "find_cases",

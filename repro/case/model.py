@@ -22,7 +22,6 @@ from .values import (
     LaneName,
     Line,
     OneOrMore,
-    PlainMapping,
     Release,
     ScalarValue,
     Sweep,
@@ -109,6 +108,9 @@ class Control(Record):
     )
     reported: Reported | None = Field(None, description="what came of it; left out: not tried yet")
     facts: Facts | None = Field(None, description="facts of the report, instead of `sets`")
+    levers: Annotated[tuple[Line, ...], Strict(False)] = Field(
+        (), description="what was changed at once, where that was more than one thing"
+    )
     command: Line | None = Field(None, description="how to try it on the engine")
     minutes: int = Field(10, ge=1, le=100_000, description="what trying it costs")
 

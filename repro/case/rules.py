@@ -10,7 +10,6 @@ from importlib.resources import files
 from ..records import Scalar
 from ..report.escape import quoted
 from ..scenarios.declare import Declaration, Parameter, nearest
-from . import check
 from .model import Case, Expectation
 from .points import MAX_POINTS, named_point, settings, sweep_size, sweep_values
 from .source import Place, Problem

@@ -28,7 +28,9 @@ class Setting:
 
 
 SETTINGS: Mapping[str, Setting] = {
-    "model": Setting("kind of model: plain attention, or with recurrent state", ("dense", "hybrid")),
+    "model": Setting(
+        "kind of model: plain attention, or with recurrent state", ("dense", "hybrid")
+    ),
     "runner": Setting("model runner", ("v1", "v2"), probe="default_runner"),
     "async": Setting("asynchronous scheduling", ("on", "off"), probe="default_async"),
     "prefix_caching": Setting("prefix caching", ("on", "off"), probe="default_prefix_caching"),
@@ -138,7 +140,11 @@ def _settled(
         if name in fixed:
             return fixed[name]
         table = defaults.get(str(SETTINGS[name].probe))
-        return None if table is None else table.get(key)
+        if table is None:
+            return None
+        if len(set(table.values())) == 1:  # the key does not matter
+            return next(iter(table.values()))
+        return table.get(key)
 
     caching = asked("prefix_caching", model)
     runner = asked("runner", f"{model} pp{stages}")

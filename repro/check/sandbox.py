@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files as resources
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from ..errors import UntestableError
 from ..report.escape import printable, quoted
@@ -30,6 +30,15 @@ MOST_COMPLAINTS = 4 << 10  # bytes of stderr that are kept
 PROBE_SECONDS = 20
 SECONDS = 120
 PACKAGES = ("probing", "probes")
+# the child's own copy of this package; nothing else of ours is in its reach
+START = """
+import sys
+from pathlib import Path
+folder = Path(sys.argv[1])
+sys.path.insert(0, str(folder / "code"))
+from check.probing.child import main
+main(folder, int(sys.argv[2]))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +101,10 @@ def _furnish(
 def _run(folder: Path, seconds: float) -> tuple[bytes, str]:
     """(what came through the pipe, how the child ended)."""
     reading, writing = os.pipe()
-    script = folder / "code" / "check" / "probing" / "child.py"
     options = ("-I", "-S", "-B", "-X", "utf8")
     try:
         child = subprocess.Popen(
-            [sys.executable, *options, str(script), str(folder), str(writing)],
+            [sys.executable, *options, "-c", START, str(folder), str(writing)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -110,10 +118,10 @@ def _run(folder: Path, seconds: float) -> tuple[bytes, str]:
         raise
     finally:
         os.close(writing)
-    assert child.stderr is not None
+    errors = cast(IO[bytes], child.stderr)  # a pipe was asked for
     try:
-        with os.fdopen(reading, "rb", buffering=0) as answers, child.stderr:
-            said, complaints, cut = _collect(answers, child.stderr, seconds)
+        with os.fdopen(reading, "rb", buffering=0) as answers, errors:
+            said, complaints, cut = _collect(answers, errors, seconds)
             if cut:
                 _kill(child)
             try:

@@ -83,12 +83,11 @@ def reading(probe: Probe, session: Session, files: Mapping[str, bytes]) -> Readi
         return _unknown(probe, session.ending or "it was not answered")
     if "unknown" in said:
         return _unknown(probe, str(said["unknown"]))
-    value, path, line = said.get("value"), said.get("path"), said.get("line")
-    if not _valid(probe, value):
-        return _unknown(probe, f"{str(value)[:80]!r} is no answer to it")
+    value, path, line = _value(probe, said.get("value")), said.get("path"), said.get("line")
+    if value is None:
+        return _unknown(probe, f"{str(said.get('value'))[:80]!r} is no answer to it")
     if not isinstance(path, str) or path not in files or not isinstance(line, int):
         return _unknown(probe, "it does not say where")
-    assert isinstance(value, str | dict)
     how = "ran" if said.get("ran") is True else "read"
     detail = str(said.get("detail", ""))
     return Reading(probe.id, value, how, detail, path, line, excerpt(files[path], line))
@@ -98,14 +97,14 @@ def _unknown(probe: Probe, why: str) -> Reading:
     return Reading(probe.id, None, "unknown", why)
 
 
-def _valid(probe: Probe, value: Any) -> bool:
+def _value(probe: Probe, value: Any) -> str | Mapping[str, str] | None:
+    """The value, if it is one that the probe can answer."""
     if not probe.table:
-        return isinstance(value, str) and value in probe.values
-    return (
-        isinstance(value, dict)
-        and bool(value)
-        and all(isinstance(v, str) and v in probe.values for v in value.values())
-    )
+        return value if isinstance(value, str) and value in probe.values else None
+    if not isinstance(value, dict) or not value:
+        return None
+    known = all(isinstance(v, str) and v in probe.values for v in value.values())
+    return value if known else None
 
 
 def excerpt(content: bytes, line: int) -> tuple[tuple[int, str], ...]:

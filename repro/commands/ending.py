@@ -7,7 +7,7 @@ import platform
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from ..errors import Exit, SpecreproError
 
 # What a shell reports of a process that SIGPIPE ended; the reader has gone, so nobody is told.
 BROKEN_PIPE = 141
+# `git bisect run` reads 1..127 except 125 as "bad" and stops at 128.
+STOP_BISECT = 128
 
 
 class Escape(BaseException):
@@ -44,6 +46,14 @@ def ended(command: Callable[[], object]) -> int:
     except BaseException as error:
         return _explained(error)
     return Exit.OK
+
+
+def for_git_bisect(status: int, arguments: Sequence[str]) -> int:
+    """The status with which a command that was given --git-bisect ends: a command line that cannot
+    be understood, or an error of ours, says nothing about the build."""
+    if "--git-bisect" in arguments and status in (Exit.USAGE, Exit.INTERNAL):
+        return STOP_BISECT
+    return status
 
 
 def _explained(error: BaseException) -> int:

@@ -44,7 +44,5 @@ def load(name: str) -> Probe:
     """The probe of a name; KeyError for a name that is none of PROBES."""
     if name not in PROBES:
         raise KeyError(name)
-    probe = import_module(f".{name}", __name__).PROBE
-    assert isinstance(probe, Probe)
-    assert probe.id == name
+    probe: Probe = import_module(f".{name}", __name__).PROBE
     return probe

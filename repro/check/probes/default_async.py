@@ -58,8 +58,9 @@ def _fixed(sources: Sources) -> Answer | None:
 def _blocks(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], ast.If]]:
     """(statements before it, the `if async … elif it is None …`)."""
     for parent in ast.walk(tree):
-        body = getattr(parent, "body", None)
-        for index, statement in enumerate(body if isinstance(body, list) else ()):
+        body: Any = getattr(parent, "body", None)
+        statements: list[ast.stmt] = body if isinstance(body, list) else []
+        for index, statement in enumerate(statements):
             if (
                 isinstance(statement, ast.If)
                 and ast.unparse(statement.test) == TEST
@@ -67,7 +68,7 @@ def _blocks(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], ast.If]]:
                 and isinstance(statement.orelse[0], ast.If)
                 and "None" in ast.unparse(statement.orelse[0].test)
             ):
-                yield body[:index], statement
+                yield statements[:index], statement
 
 
 def _decided(path: str, before: list[ast.stmt], block: ast.If, key: str) -> str:

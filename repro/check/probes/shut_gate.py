@@ -27,7 +27,7 @@ def answer(sources: Sources) -> Answer:
     found: tuple[str, int] | None = None
     for node in gated:
         for statement, conditions in _guarded(node, frozenset()):
-            if not _zeros(statement):
+            if not isinstance(statement, ast.Assign) or not _zeros(statement):
                 continue
             value = "async zeros" if ASYNC in conditions else "zeros"
             if found is None or found[0] == "async zeros":
@@ -47,14 +47,11 @@ def _branches(node: ast.AST) -> list[int]:
     ]
 
 
-def _zeros(statement: ast.AST) -> bool:
-    return (
-        isinstance(statement, ast.Assign)
-        and any(
-            isinstance(t, ast.Attribute) and "draft_token_ids" in t.attr for t in statement.targets
-        )
-        and "zeros" in {name for name, _ in called(statement.value)}
+def _zeros(statement: ast.Assign) -> bool:
+    drafts = any(
+        isinstance(t, ast.Attribute) and "draft_token_ids" in t.attr for t in statement.targets
     )
+    return drafts and "zeros" in {name for name, _ in called(statement.value)}
 
 
 def _guarded(node: ast.AST, conditions: frozenset[str]) -> Iterator[tuple[ast.AST, frozenset[str]]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..probing import draft_loop, runner_v2
-from ..probing.probe import Answer, NotFoundError, Probe, Sources
+from ..probing.probe import Answer, Function, NotFoundError, Probe, Sources
 
+WORST_FIRST = ("never", "once", "each step")
 VALUES = {
     "each step": "before every draft step",
     "once": "once, before the first draft step of the loop",
@@ -22,30 +23,35 @@ def answer(sources: Sources) -> Answer:
 def loop(sources: Sources, mode: str) -> Answer | None:
     """The answer of code with a loop around the steps; None for code without."""
     found = draft_loop.by_name(sources, *draft_loop.LOOPS)
-    if found is None:
-        return None
-    course = draft_loop.course(*found, mode)
+    return draft_loop.worst([_loop(*one, mode) for one in found], WORST_FIRST) if found else None
+
+
+def _loop(path: str, node: Function, mode: str) -> Answer:
+    course = draft_loop.course(path, node, mode)
     said = f"{draft_loop.DRAFTS} drafts: {course.builds} builds for {course.forwards} draft steps"
     if course.forwards != draft_loop.DRAFTS - 1:
         raise NotFoundError(said)
-    value = "each step" if course.builds == course.forwards else "once"
-    if course.builds == 0:
-        value = "never"
-    return Answer(value, course.path, course.line, True, said)
+    value = "never"
+    if course.builds:
+        value = "each step" if all(course.renewed) else "once"
+    return Answer(value, path, node.lineno, True, said)
 
 
 def once(sources: Sources) -> Answer:
     """Older code: all steps run inside generate_draft, on the metadata it is given."""
     found = draft_loop.by_name(sources, draft_loop.ONE_STEP)
-    if found is None:
+    if not found:
         raise NotFoundError("no loop over draft steps in a drafter of runner V2")
-    path, node = found
+    return draft_loop.worst([_once(*one) for one in found], WORST_FIRST)
+
+
+def _once(path: str, node: Function) -> Answer:
     line = draft_loop.loop_line(node)
     course = draft_loop.course(path, node, draft_loop.Graphs.NONE)
     said = f"{course.builds} builds inside for {course.forwards} draft steps"
     if course.forwards != draft_loop.DRAFTS - 1:
         raise NotFoundError(said)
-    value = "each step" if course.builds == course.forwards else "once"
+    value = "each step" if all(course.renewed) else "once"
     return Answer(value, path, line, True, said)
 
 

@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 from ..probing import draft_loop, runner_v2
-from ..probing.probe import Answer, NotFoundError, Probe, Sources
+from ..probing.probe import Answer, Function, NotFoundError, Probe, Sources
 
 
 def answer(sources: Sources) -> Answer:
     if (none := runner_v2.missing(sources)) is not None:
         return none
-    found = draft_loop.by_name(sources, draft_loop.FUSED)
-    if found is None:
-        other = draft_loop.by_name(sources, *draft_loop.LOOPS, draft_loop.ONE_STEP)
-        if other is None:
-            raise NotFoundError("no loop over draft steps in a drafter of runner V2")
-        path, node = other
-        return Answer("no fused path", path, node.lineno, False, f"no {draft_loop.FUSED}")
-    caller = draft_loop.by_name(sources, draft_loop.FUSED_CALLER)
-    if caller is None:
-        raise NotFoundError(f"no {draft_loop.FUSED_CALLER} around {draft_loop.FUSED}")
-    course = draft_loop.course(*found, draft_loop.Graphs.NONE)
+    fused = draft_loop.by_name(sources, draft_loop.FUSED)
+    if fused:
+        answers = [_fused(sources, *one) for one in fused]
+        return draft_loop.worst(answers, ("not each step", "each step"))
+    other = draft_loop.by_name(sources, *draft_loop.LOOPS, draft_loop.ONE_STEP)
+    if not other:
+        raise NotFoundError("no loop over draft steps in a drafter of runner V2")
+    path, node = other[-1]
+    return Answer("no fused path", path, node.lineno, False, f"no {draft_loop.FUSED}")
+
+
+def _fused(sources: Sources, path: str, node: Function) -> Answer:
+    callers = [c for p, c in draft_loop.by_name(sources, draft_loop.FUSED_CALLER) if p == path]
+    if not callers:
+        raise NotFoundError(f"no {draft_loop.FUSED_CALLER} beside {draft_loop.FUSED}")
+    course = draft_loop.course(path, node, draft_loop.Graphs.NONE)
     if course.forwards != draft_loop.DRAFTS - 1:
         raise NotFoundError(f"{course.forwards} draft steps, not {draft_loop.DRAFTS - 1}")
     # what the first step works on may be built before the loop, by the host, in every mode
     built = all(
-        draft_loop.course(*caller, mode).builds > 0
+        draft_loop.course(path, callers[0], mode).builds > 0
         for mode in (draft_loop.Graphs.NONE, draft_loop.Graphs.FULL)
     )
     said = f"{sum(course.renewed)} of {course.forwards} draft steps renew it in the loop"
     said += ", the first is built before it" if built else ""
     whole = (course.renewed[0] or built) and all(course.renewed[1:])
-    value = "each step" if whole else "not each step"
-    return Answer(value, course.path, course.line, True, said)
+    return Answer("each step" if whole else "not each step", path, node.lineno, True, said)
 
 
 PROBE = Probe(

@@ -1,7 +1,7 @@
 """The child: reads what is asked for, locks itself, runs the probes, says one JSON line each.
 
-Started as a script by an isolated interpreter. Its folder holds this package as `code/check/…`, the
-files of the build as `files/…`, and `job.json`. Answers go to the file descriptor it is told.
+Its folder holds this package as `code/check/…`, the files of the build as `files/…`, and `job.json`.
+Answers go to the file descriptor it is told.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import sysconfig
 import traceback
 from collections.abc import Mapping
@@ -17,6 +16,10 @@ from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from ..probes import load
+from .isolation import lock
+from .probe import NotFoundError, Probe, Sources, matches
 
 # Before the lock: these load shared libraries from folders that it closes.
 PRELOADED = ("importlib.metadata", "zlib", "math", "functools", "inspect")
@@ -30,11 +33,6 @@ class OutOfTimeError(BaseException):
 def main(folder: Path, out: int) -> None:
     """Answer every probe of the job in `folder`; the answers go to the descriptor `out`."""
     job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
-    sys.path.insert(0, str(folder / "code"))
-    from check.probes import load  # type: ignore[import-not-found]
-    from check.probing.isolation import lock
-    from check.probing.probe import Sources, matches
-
     for module in PRELOADED:
         import_module(module)
     probes = [load(name) for name in job["probes"]]
@@ -55,9 +53,7 @@ def main(folder: Path, out: int) -> None:
     _say(out, {"done": len(probes)})
 
 
-def _answer(probe: Any, sources: Any) -> Mapping[str, Any]:
-    from check.probing.probe import NotFoundError
-
+def _answer(probe: Probe, sources: Sources) -> Mapping[str, Any]:
     try:
         answer = probe.answer(sources)
     except NotFoundError as error:
@@ -86,7 +82,3 @@ def _say(out: int, line: Mapping[str, Any]) -> None:
     data = json.dumps(line, default=str).encode() + b"\n"
     while data:
         data = data[os.write(out, data) :]
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))

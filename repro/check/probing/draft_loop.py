@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import runner_v2
 from .lift import lift, parameters
-from .probe import Function, NotFoundError, Sources, called
+from .probe import Answer, Function, NotFoundError, Sources, called
 from .stubs import Ghost, Ghosts, Record
 
 DRAFTS = 4
@@ -40,12 +41,19 @@ class Course:
         return len(self.renewed)
 
 
-def by_name(sources: Sources, *names: str) -> tuple[str, Function] | None:
-    """The first function of a drafter with one of these last names."""
-    for path, name, node in runner_v2.drafter_functions(sources):
-        if name.rsplit(".", 1)[-1] in names and not isinstance(node, ast.ClassDef):
-            return path, node
-    return None
+def by_name(sources: Sources, *names: str) -> list[tuple[str, Function]]:
+    """The functions of all drafters with one of these last names."""
+    return [
+        (path, node)
+        for path, name, node in runner_v2.drafter_functions(sources)
+        if name.rsplit(".", 1)[-1] in names and not isinstance(node, ast.ClassDef)
+    ]
+
+
+def worst(answers: Sequence[Answer], order: Sequence[str]) -> Answer:
+    """Of several drafters the one whose value comes first in `order`; of equals the last, which
+    is the one that MTP uses where releases have two."""
+    return min(reversed(answers), key=lambda answer: order.index(str(answer.value)))
 
 
 def is_build(name: str) -> bool:

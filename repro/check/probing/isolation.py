@@ -13,7 +13,8 @@ import os
 import resource
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
@@ -72,12 +73,13 @@ def lock(readable: Sequence[Path], seconds: int) -> tuple[list[str], list[str]]:
     if not sys.platform.startswith("linux"):
         return holds, [f"network, files: not on {sys.platform}"]
     libc = ctypes.CDLL(None, use_errno=True)
-    for name, layer in (
-        ("network namespace", lambda: _namespace(libc)),
-        ("no new privileges", lambda: _no_new_privileges(libc)),
-        ("landlock", lambda: _landlock(libc, readable)),
-        ("seccomp", lambda: _seccomp(libc)),
-    ):
+    layers: tuple[tuple[str, Callable[[], None]], ...] = (
+        ("network namespace", partial(_namespace, libc)),
+        ("no new privileges", partial(_no_new_privileges, libc)),
+        ("landlock", partial(_landlock, libc, readable)),
+        ("seccomp", partial(_seccomp, libc)),
+    )
+    for name, layer in layers:
         try:
             layer()
         except OSError as error:
@@ -130,7 +132,8 @@ def _landlock(libc: ctypes.CDLL, readable: Sequence[Path]) -> None:
     files = (1 << FILE_RIGHTS.get(version, FILE_RIGHTS[5])) - 1
     net = NET_RIGHTS if version >= 4 else 0
     scopes = SCOPES if version >= 6 else 0
-    rules = struct.pack("=QQQ", files, net, scopes)[: 8 if version < 4 else 16 if version < 6 else 24]
+    known = 8 if version < 4 else 16 if version < 6 else 24  # bytes of the structure
+    rules = struct.pack("=QQQ", files, net, scopes)[:known]
     ruleset = _check(libc.syscall(LANDLOCK_CREATE_RULESET, rules, len(rules), 0))
     try:
         for folder in readable:

@@ -57,20 +57,22 @@ def constants(sources: Sources, path: str) -> dict[str, Any]:
     """Constants of a module that are literals, or frozensets and tuples of literals."""
     found: dict[str, Any] = {}
     for statement in sources.tree(path).body:
-        targets: list[ast.expr] = []
         if isinstance(statement, ast.Assign):
-            targets = statement.targets
+            target, value = statement.targets[0], statement.value
         elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-            targets = [statement.target]
-        if not targets or not isinstance(targets[0], ast.Name) or not targets[0].id.isupper():
+            target, value = statement.target, statement.value
+        else:
             continue
-        assert isinstance(statement, ast.Assign | ast.AnnAssign)
-        assert statement.value is not None
-        value: ast.expr = statement.value
+        if not isinstance(target, ast.Name) or not target.id.isupper():
+            continue
         if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "frozenset":
             value = value.args[0] if value.args else ast.Tuple([], ast.Load())
+            kind: Any = frozenset
+        else:
+            kind = None
         try:
-            found[targets[0].id] = ast.literal_eval(value)
+            literal = ast.literal_eval(value)
         except (ValueError, TypeError):
             continue
+        found[target.id] = literal if kind is None else kind(literal)
     return found

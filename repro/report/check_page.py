@@ -1,0 +1,209 @@
+"""The page of a check in a terminal, written from the stored record alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from .escape import printable
+from .upstream import shorthand
+
+Record = Mapping[str, Any]
+
+VERDICT_STYLE = {
+    "AFFECTED": "bold red",
+    "NOT AFFECTED": "bold green",
+    "UNTESTABLE": "bold yellow",
+}
+STATE_STYLE = {"present": "red", "absent": "green", "unknown": "yellow"}
+MARKS = {"present": "yes", "absent": "–", "unknown": "?"}
+
+
+def print_check(
+    out: Console, record: Record, *, quiet: bool = False, verbose: bool = False
+) -> None:
+    """One build: everything about it. Several: a row each. `quiet`: a line a build."""
+    builds = record["builds"]
+    if quiet:
+        for build in builds:
+            out.print(_headline(record, build), soft_wrap=True)
+        return
+    out.print(_about(record))
+    out.print()
+    if len(builds) == 1 or verbose:
+        for number, build in enumerate(builds):
+            if number:
+                out.print()
+            out.print(_panel(record, build, verbose=verbose))
+    if len(builds) != 1:
+        if verbose:
+            out.print()
+        out.print(_table(builds))
+        out.print()
+        out.print(Text(_legend(builds), "dim"))
+    out.print(
+        Text("looked at: the code (depth source); not at kernels, not at a running engine", "dim")
+    )
+
+
+def _headline(record: Record, build: Record) -> Text:
+    verdict = str(build["verdict"])
+    return Text.assemble(
+        (printable(record["case"]), "bold"),
+        f"   vllm {printable(build['version'])}   ",
+        (verdict, VERDICT_STYLE.get(verdict, "bold")),
+    )
+
+
+def _about(record: Record) -> Text:
+    text = Text.assemble(
+        (printable(record["case"]), "bold"),
+        "   ",
+        printable(record["title"]),
+        "   ",
+        (shorthand(record["report"]), "cyan"),
+    )
+    asked = record["question"]
+    words = [f"defect {name}" for name in asked["defects"]]
+    words += [f"with {name} {value}" for name, value in asked["with"].items()]
+    words += ["defaults only"] if asked["default_only"] else []
+    if words:
+        text.append("\nasked: " + printable(", ".join(words)), "dim")
+    return text
+
+
+def _panel(record: Record, build: Record, *, verbose: bool) -> Group:
+    parts: list[RenderableType] = [_headline(record, build)]
+    about = [build["file"], f"commit {build['commit']}" if build["commit"] else None]
+    parts.append(Text(printable(" · ".join(a for a in about if a)), "dim"))
+    if not build["defects"]:
+        parts += [Text(printable(f"  {reason}")) for reason in build["reasons"]]
+        return Group(*parts)
+    parts.append(Text())
+    for standing in build["defects"]:
+        parts += [Padding(part, (0, 0, 0, 2)) for part in _defect(build, standing, verbose)]
+    parts += [Text(), Padding(_facts(build), (0, 0, 0, 2))]
+    return Group(*parts)
+
+
+def _defect(build: Record, standing: Record, verbose: bool) -> Iterator[RenderableType]:
+    name, state = str(standing["defect"]), str(standing["state"])
+    line = Text.assemble((printable(name), "bold"), "   ", (state, STATE_STYLE.get(state, "")))
+    if not standing["counted"]:
+        line.append("   not counted", "dim")
+    yield line
+    reason = printable(str(standing["reason"]).removeprefix(f"{name}: "))
+    yield Padding(Text(reason), (0, 0, 0, 2))
+    for acting in build["exposure"]:
+        if acting["defect"] == name:
+            yield Padding(_acting(acting), (0, 0, 0, 2))
+    shown = state != "absent" or verbose
+    for row in build["evidence"] if shown else ():
+        if row["defect"] == name:
+            yield Padding(_evidence(row, excerpt=state == "present" or verbose), (0, 0, 0, 2))
+
+
+def _acting(acting: Record) -> Text:
+    settings = ", ".join(
+        f"{name} ≥ {value}" if isinstance(value, int) else f"{name} {value}"
+        for name, value in acting["settings"].items()
+    )
+    how = {
+        True: f"by default for {' and '.join(acting['models'])} models",
+        False: "not by default",
+        None: "whether by default is not known",
+    }[acting["default"]]
+    return Text.assemble("acts with ", (printable(settings or "any settings"), "bold"), f": {how}")
+
+
+def _evidence(row: Record, *, excerpt: bool) -> Text:
+    value = "unknown" if row["value"] is None else _value(row["value"])
+    text = Text.assemble(
+        (printable(row["probe"]), "cyan"), ": ", (printable(value), "bold"), f" ({row['how']})  "
+    )
+    if row["where"]:
+        text.append(printable(row["where"]), "dim")
+    if row["detail"]:
+        text.append("\n  " + printable(row["detail"]))
+    if not excerpt:
+        return text
+    here = int(row["where"].rpartition(":")[2]) if row["where"] else -1
+    for number, line in row["excerpt"]:
+        mark = "▶" if number == here else " "
+        style = "bold" if number == here else "dim"
+        text.append(f"\n  {mark} {number:>5} │ {printable(line)}", style)
+    return text
+
+
+def _value(value: Any) -> str:
+    """A value; of a table its keys by value, the values that all share alone."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    if len(set(value.values())) == 1:
+        return str(next(iter(value.values())))
+    return ", ".join(f"{key} {one}" for key, one in value.items())
+
+
+def _facts(build: Record) -> Table:
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(no_wrap=True, style="dim")
+    rows.add_column(overflow="fold")
+    for row in build["evidence"]:
+        if row["defect"] is None:
+            value = "unknown: " + row["detail"] if row["value"] is None else _value(row["value"])
+            where = f"   {row['where']}" if row["where"] else ""
+            rows.add_row(row["probe"], Text.assemble(printable(value), (printable(where), "dim")))
+    isolation = build["isolation"]
+    rows.add_row("isolation", Text(printable(", ".join(isolation["holds"]) or "none")))
+    if isolation["fails"]:
+        rows.add_row(
+            "", Text(printable("not isolated: " + "; ".join(isolation["fails"])), "yellow")
+        )
+    for note in build["notes"]:
+        rows.add_row("note", Text(printable(note)))
+    return rows
+
+
+def _table(builds: Sequence[Record]) -> Table:
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    table.add_column("build", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    names = _names(builds)
+    for number, _ in enumerate(names, 1):
+        table.add_column(str(number), no_wrap=True, justify="center")
+    table.add_column("acts by default", overflow="fold")
+    for build in builds:
+        states = {s["defect"]: s for s in build["defects"]}
+        verdict = str(build["verdict"])
+        cells = [Text(printable(build["version"])), Text(verdict, VERDICT_STYLE.get(verdict, ""))]
+        for name in names:
+            state = str(states[name]["state"]) if name in states else "unknown"
+            cells.append(Text(MARKS.get(state, "?"), STATE_STYLE.get(state, "")))
+        cells.append(Text(printable(_by_default(build))))
+        table.add_row(*cells)
+    return table
+
+
+def _by_default(build: Record) -> str:
+    if not build["defects"]:
+        return "; ".join(build["reasons"])
+    models = {m: None for a in build["exposure"] if a["default"] for m in a["models"]}
+    unknown = any(a["default"] is None for a in build["exposure"])
+    return ", ".join(models) or ("not known" if unknown else "")
+
+
+def _names(builds: Sequence[Record]) -> list[str]:
+    return list(dict.fromkeys(str(s["defect"]) for b in builds for s in b["defects"]))
+
+
+def _legend(builds: Sequence[Record]) -> str:
+    counted = {s["defect"]: s["counted"] for b in builds for s in b["defects"]}
+    return "\n".join(
+        f"{number}  {printable(name)}" + ("" if counted[name] else " (latent: not counted)")
+        for number, name in enumerate(_names(builds), 1)
+    )
