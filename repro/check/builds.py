@@ -90,11 +90,11 @@ class Builds:
         """What `tree.versions` says."""
 
         def check(version: str) -> None:
-            pick(self._files(), self._project, version, platform=self._platform, yanked=True)
+            pick(self.files(), self._project, version, platform=self._platform, yanked=True)
 
         return expand(
             spec,
-            lambda: releases(self._files(), self._project, prereleases=prereleases, yanked=yanked),
+            lambda: releases(self.files(), self._project, prereleases=prereleases, yanked=yanked),
             check,
         )
 
@@ -112,11 +112,12 @@ class Builds:
                 return self._own_index(build, yanked)
             case "version":
                 file = pick(
-                    self._files(), self._project, build.text, platform=self._platform, yanked=yanked
+                    self.files(), self._project, build.text, platform=self._platform, yanked=yanked
                 )
                 return self._file(file, "index")
 
-    def _files(self) -> list[ReleaseFile]:
+    def files(self) -> list[ReleaseFile]:
+        """Wheels and sdists of the project in the user's indexes. UntestableError if none."""
         if self._index is None:
             self._index = Index(
                 self._project,
@@ -240,17 +241,20 @@ class Builds:
 
     def _download(self, file: ReleaseFile) -> tuple[BinaryIO, str]:
         """The whole file without a name on disk, and its sha256, which is the index's if any."""
-        whole: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115
+        whole: BinaryIO | None = None
         try:
+            whole = tempfile.TemporaryFile()  # noqa: SIM115
             digest = self._session().pour(file.url, whole, file.size or LARGEST_DOWNLOAD)
         except OSError as error:
-            whole.close()
+            if whole:
+                whole.close()
             raise UntestableError(
                 f"{quoted(file.name)} cannot be stored: {error.strerror or error}",
                 hint="TMPDIR names a folder with room",
             ) from error
         except BaseException:
-            whole.close()
+            if whole:
+                whole.close()
             raise
         if file.sha256 and digest != file.sha256:
             whole.close()

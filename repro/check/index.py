@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import time
@@ -85,10 +84,9 @@ class Index:
         folder = local_path(location)
         if folder is not None:
             return _local(folder, location, self._project)
-        key = f"{shown(location)} {hashlib.sha256(location.encode()).hexdigest()}"
-        age = self._cache.age("listings", key, time.time())
+        age = self._cache.age("listings", location, time.time())
         if age is not None and (self._offline or 0 <= age < FRESH):
-            held = self._cache.get("listings", key)
+            held = self._cache.get("listings", location)
             if held is not None and (files := _load(held)) is not None:
                 return files
         if self._offline:
@@ -100,7 +98,9 @@ class Index:
 
         answer = self._web().page(location, ACCEPT_ANY)
         files = [] if answer is None else parse(self._project, *answer)
-        self._cache.put("listings", key, _dump(files))
+        # a page of the web may not name files of this machine
+        files = [file for file in files if local_path(file.url) is None]
+        self._cache.put("listings", location, _dump(files))
         return files
 
 
@@ -132,7 +132,7 @@ def parse(project: str, url: str, content_type: str, body: bytes) -> list[Releas
         ReleaseFile(
             name=package.filename,
             url=package.url,
-            size=package.size,
+            size=package.size if package.size and package.size > 0 else None,
             sha256=_sha256(package.digests.get("sha256")),
             yanked=(package.yanked_reason or "") if package.is_yanked else None,
         )

@@ -15,7 +15,7 @@ from ..report.escape import quoted
 from .web import Web
 
 # The end record of an archive and its longest comment.
-TAIL = (1 << 16) + 256
+SHORTEST_TAIL = (1 << 16) + 256
 LARGEST_READ = 64 << 20  # bytes
 # Between two wanted stretches, reading on costs less than asking again: always, and when
 # there would be too many requests otherwise.
@@ -143,7 +143,7 @@ class Window(io.RawIOBase):
     """
 
     def __init__(
-        self, span: Span, *, held: tuple[int, bytes] | None = None, tail: int = TAIL
+        self, span: Span, *, held: tuple[int, bytes] | None = None, tail: int = SHORTEST_TAIL
     ) -> None:
         super().__init__()
         self._span = span

@@ -127,17 +127,19 @@ def _of_version(
 ) -> list[tuple[Label, ReleaseFile]]:
     from packaging.version import InvalidVersion, Version
 
-    try:
-        version = Version(wanted)
-    except InvalidVersion:
-        return []
-    if found := [(mark, file) for mark, file in known if mark.version == version]:
+    def version(text: str) -> Version | None:
+        try:
+            return Version(text)
+        except InvalidVersion:
+            return None
+
+    if found := [(mark, file) for mark, file in known if mark.version == version(wanted)]:
         return found
     # `0.20.1-1` is also how PEP 440 lets one write 0.20.1.post1, so a build tag comes second
-    tagged = re.fullmatch(r"(.+)-(\d+)([A-Za-z0-9_.]*)", wanted)
+    tagged = re.fullmatch(r"(.+)-(\d{1,9})([A-Za-z0-9_.]*)", wanted)
     if not tagged:
         return []
-    base, build = Version(tagged[1]), (int(tagged[2]), tagged[3])
+    base, build = version(tagged[1]), (int(tagged[2]), tagged[3])
     return [(mark, file) for mark, file in known if mark.version == base and mark.build == build]
 
 

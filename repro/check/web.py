@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from ..errors import UntestableError
 from ..report.escape import printable, quoted
@@ -74,6 +74,7 @@ class Web:
         self._told = told
         self._pauses = pauses
         self._session = requests.Session()
+        self._session.hooks["response"].append(self._refuse_plain_redirect)
         self._session.auth = _Credentials(settings)
         self._session.cert = settings.client_certificate
         if settings.proxy:
@@ -179,11 +180,6 @@ class Web:
         except requests.RequestException as error:
             raise UntestableError(f"{shown(url)} cannot be read: {_reason(error)}") from error
         self.requests += 1 + len(response.history)
-        try:
-            self._refuse_plain(response.url)
-        except UntestableError:
-            response.close()
-            raise
         if response.status_code in BUSY:
             response.close()
             raise _TransientError(f"status {response.status_code}")
@@ -224,6 +220,16 @@ class Web:
                 f"{shown(url)} cannot be read, tried {times} times: {error}",
                 hint="--offline answers from what was read before",
             ) from error
+
+    def _refuse_plain_redirect(self, response: requests.Response, **options: object) -> None:
+        """Look where an answer leads before the session goes there."""
+        if response.is_redirect:
+            target = urljoin(response.url, response.headers["Location"])
+            try:
+                self._refuse_plain(target)
+            except UntestableError:
+                response.close()
+                raise
 
     def _refuse_plain(self, url: str) -> None:
         parts = urlsplit(url)

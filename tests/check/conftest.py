@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import csv
 import hashlib
 import io
@@ -88,7 +89,8 @@ class Server:
     """Serves `paths` and keeps what it was `asked`.
 
     Behaviours: `ranges`, `whole` (200 whatever is asked), `shifted` (another range), `resized`
-    (another total), `unsaid` (no Content-Range), `cut` (half a body), `trickle`, `packed`.
+    (another total), `unsaid` (no Content-Range), `cut` (half a body), `trickle`, `packed`,
+    `redirect`.
     """
 
     def __init__(self) -> None:
@@ -102,6 +104,11 @@ class Server:
 
             def do_GET(self) -> None:
                 server.answer(self)
+
+            def handle(self) -> None:
+                # a reader that hangs up is one of the things tested
+                with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                    super().handle()
 
             def log_message(self, format: str, *args: object) -> None:
                 pass
@@ -143,6 +150,9 @@ class Server:
     def add_page(self, path: str, text: str, kind: str = "text/html") -> None:
         self.paths[path] = Served(text.encode(), "whole", headers={"Content-Type": kind})
 
+    def add_redirect(self, path: str, status: int, target: str) -> None:
+        self.paths[path] = Served(b"", "redirect", [status] * 9, {"Location": target})
+
     def of(self, path: str) -> list[Asked]:
         return [asked for asked in self.asked if asked.path == path]
 
@@ -153,7 +163,7 @@ class Server:
         served = self.paths.get(request.path)
         status = 404 if served is None else served.failures.pop(0) if served.failures else 0
         if served is None or status:
-            self._send(request, status, {}, b"")
+            self._send(request, status, served.headers if served else {}, b"")
             return
         content = served.content
         wanted = re.fullmatch(r"bytes=(\d*)-(\d*)", asked or "")

@@ -189,6 +189,37 @@ def test_an_index_without_tls_is_refused_before_it_is_asked(
     assert "PIP_TRUSTED_HOST" in (refused.value.hint or "")
 
 
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_followed_and_its_target_keeps_the_range(
+    status: int, wheels: Any, server: Any, opened: Callable[..., Any]
+) -> None:
+    name = release(wheels, server)
+    server.paths["/moved/wheel"] = server.paths[f"/files/{name}"]
+    server.add_redirect(f"/files/{name}", status, f"{server.url}/moved/wheel")
+    assert opened().open("0.28.0").build.file == name
+    assert all(asked.range for asked in server.of("/moved/wheel"))
+
+
+def test_a_redirect_away_from_tls_or_to_a_file_is_not_followed(
+    wheels: Any, server: Any, opened: Callable[..., Any], tmp_path: Path
+) -> None:
+    name = release(wheels, server)
+    for target in ("http://far.example/wheel", (tmp_path / "file").as_uri(), "ftp://far.example/"):
+        server.add_redirect(f"/files/{name}", 302, target)
+        with pytest.raises(UntestableError, match="is not https"):
+            opened().open("0.28.0")
+
+
+def test_a_page_of_the_web_cannot_name_files_of_this_machine(
+    wheels: Any, server: Any, opened: Callable[..., Any], tmp_path: Path
+) -> None:
+    name = wheels.name("0.28.0")
+    (tmp_path / name).write_bytes(wheels.make())
+    server.add_page("/simple/vllm/", f'<a href="{(tmp_path / name).as_uri()}">{name}</a>')
+    with pytest.raises(UntestableError, match="no index has vllm"):
+        opened().open("0.28.0")
+
+
 def test_a_listing_may_come_packed(wheels: Any, server: Any, opened: Callable[..., Any]) -> None:
     name = release(wheels, server)
     served = server.paths["/simple/vllm/"]

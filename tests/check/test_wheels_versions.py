@@ -31,9 +31,10 @@ def chosen(files: list[ReleaseFile], version: str, **options: Any) -> str:
 
 
 def test_the_highest_build_tag_is_taken_and_a_tag_can_be_asked_for() -> None:
-    files = [wheel("0.20.1", build=b) for b in ("2", "10", "")]
+    files = [wheel("0.20.1", build=b) for b in ("2", "10", "", "1a")]
     assert chosen(files, "0.20.1") == files[1].name
     assert chosen(files, "0.20.1-2") == files[0].name
+    assert chosen(files, "0.20.1-1a") == files[3].name
     assert chosen(files, files[2].name) == files[2].name
     with pytest.raises(UsageError):
         chosen(files, "0.20.1-3")
@@ -201,7 +202,8 @@ def test_an_index_that_is_down_or_no_index_is_said_so(
     del server.paths["/simple/vllm/"]
     with pytest.raises(UntestableError, match="no index has vllm"):
         opened().open("0.28.0")
-    environ["PIP_INDEX_URL"] = "http://user:secret@localhost:1/simple"
+    closed = f"http://user:secret@localhost:{1}/simple"  # nobody listens there
+    environ["PIP_INDEX_URL"] = closed
     with pytest.raises(UntestableError, match="tried 3 times") as refused:
         opened().open("0.28.0")
     assert "secret" not in str(refused.value)

@@ -17,7 +17,9 @@ HOSTS = {
 PRIVATE = {
     "a path of one machine": re.compile(r"/(?:root|work|mnt|Users|tmp)/|/home/(?!someone\b)\w"),
     "a package registry": re.compile(
-        r"\b(?:pypi|npmjs|crates|artifactory|nexus|devpi)\.\w|python[h]osted|(?:index|proxy)[-_]url",
+        r"\b(?<!vnd\.)(?:pypi|npmjs|crates|artifactory|nexus|devpi)\.\w|python[h]osted"
+        # the name of the setting tells nothing; an address behind it does
+        r"|(?:index|proxy)[-_]url\W{1,4}\w+://(?![\w.-]*\.example\b)",
         re.IGNORECASE,
     ),
     "an address": re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!\.)|\blocalhost:\d|\w\.internal\b"),
