@@ -36,7 +36,12 @@ class NumpyPointer:
 
 
 def wrapped(value: Any) -> Any:
-    """A numpy array as a pointer; numpy scalars as plain numbers; all else as it is."""
+    """A numpy array as a pointer, also within tuples; numpy scalars as plain numbers; all else as
+    it is.
+    """
+    if isinstance(value, tuple):
+        inner = map(wrapped, value)
+        return type(value)(*inner) if hasattr(value, "_fields") else tuple(inner)
     if isinstance(value, np.ndarray):
         return NumpyPointer(value)
     if isinstance(value, np.generic) and not isinstance(value, np.void):

@@ -12,6 +12,7 @@ import pytest
 from specrepro import emulate
 from specrepro.repro.emulation.session import FindingsError
 from specrepro.repro.errors import UsageError
+from specrepro.repro.records import Kind
 
 pytestmark = [pytest.mark.compilers, pytest.mark.usefixtures("triton")]
 
@@ -127,6 +128,40 @@ def test_afterwards_triton_is_as_it_was(kernels: ModuleType) -> None:
     assert all(a is not b for a, b in zip(before, during, strict=True))
     assert state() == before
     assert len(run.launches) == 1
+
+
+def test_arrays_in_a_tuple_reach_a_kernel(kernels: ModuleType) -> None:
+    x, out = np.arange(16, dtype=np.int32), np.zeros(16, np.int32)
+    with emulate():
+        kernels.summed[(1,)]((x, x[::-1].copy(), 5), out, B=16)
+    assert out.tolist() == [20] * 16
+
+
+def test_a_descriptor_of_a_torch_tensor_reaches_a_kernel(kernels: ModuleType) -> None:
+    torch = pytest.importorskip("torch")
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    square, corner = torch.arange(640.0).reshape(40, 16), torch.zeros(16, 16)
+    with emulate():
+        kernels.tile[(1,)](TensorDescriptor.from_tensor(square, [16, 16]), corner, B=16)
+    assert torch.equal(corner, square[16:32])
+
+
+def test_a_failed_assertion_is_a_finding_with_its_words(kernels: ModuleType) -> None:
+    with emulate(raise_on_finding=False) as run:
+        kernels.checked[(1,)](np.arange(8, dtype=np.int32), B=8, debug=True, num_warps=1)
+    [finding] = run.findings
+    assert finding.kind is Kind.TRAP
+    assert "too large" in str(finding.got)
+    assert f"triton_kernels.py:{line_of('tl.device_assert')} in checked" in run.report()
+
+
+def test_a_check_can_be_left_out(kernels: ModuleType) -> None:
+    with emulate(skip=["alignment", "global_race"]) as run:
+        kernels.count[(2,)](np.zeros(1, np.int64), 1)
+    assert "alignment" not in run.checks
+    with pytest.raises(UsageError, match="no check is named spelling"), emulate(skip=["spelling"]):
+        pass
 
 
 def test_a_list_is_no_tensor(kernels: ModuleType) -> None:

@@ -40,3 +40,22 @@ def rows(x, out, stride, n, B: tl.constexpr):
 @triton.jit
 def count(out, n):
     tl.atomic_add(out, n)
+
+
+@triton.jit
+def summed(pair, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(out + i, tl.load(pair[0] + i) + tl.load(pair[1] + i) + pair[2])
+
+
+@triton.jit
+def tile(described, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    value = described.load([B, 0])
+    tl.store(out + i[:, None] * B + i[None, :], value)
+
+
+@triton.jit
+def checked(x, B: tl.constexpr):
+    value = tl.load(x + tl.arange(0, B))
+    tl.device_assert(value < 7, "too large")
