@@ -18,8 +18,7 @@ from .plan import Plan
 from .records import Kind, Status, TrialResult
 
 if TYPE_CHECKING:
-    from .case import Case
-    from .case.model import Control, Facts, Hypothesis
+    from .case import Case, Control, Facts, Hypothesis
 
 ILLEGAL, WRONG, RIGHT = "illegal_access", "wrong_output", "right"
 ILLEGAL_KINDS = (Kind.OUT_OF_BOUNDS_READ, Kind.OUT_OF_BOUNDS_WRITE, Kind.MISALIGNED_ACCESS)

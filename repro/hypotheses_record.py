@@ -21,6 +21,7 @@ def hypotheses_record(case: Case, weighed: Weighed) -> dict[str, Any]:
             {
                 "id": control.id,
                 "title": control.title,
+                "levers": list(control.levers),
                 "reported": control.reported.model_dump() if control.reported else None,
                 "facts": control.facts.model_dump(mode="json") if control.facts else None,
             }

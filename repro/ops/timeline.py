@@ -132,7 +132,7 @@ class Timeline:
         self._enqueue(_Work(partial(self.device.write, target, source)))
 
     def record(self, event: Event | None = None) -> Event:
-        """Mark this point of the current stream, in `event` where one that others wait for is given."""
+        """Mark this point of the current stream, in `event` where others wait for that one."""
         marked = Event() if event is None else event
 
         def mark() -> None:

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..case import Case, Expectation, LoadedCase, named_point
+from ..case import Case, Control, Expectation, Hypothesis, LoadedCase, named_point
 from ..records import Scalar
 from ..scenarios.declare import Declaration, Parameter
 from .escape import printable
@@ -45,6 +45,9 @@ def case_page(loaded: LoadedCase, declaration: Declaration) -> Group:
         ("settings of variants", _settings(case, declaration.SETTINGS)),
         ("variants", _lines(_variant(*variant) for variant in case.variants.items())),
         ("expected", _lines(map(_expectation, case.expect))),
+        ("hypotheses", _lines(map(_hypothesis, case.hypotheses))),
+        ("controls", _lines(map(_control, case.controls))),
+        ("protocol", _lines(case.protocol)),
         ("sweep", _lines(f"{name}: {_values(spec)}" for name, spec in case.sweep.items())),
         ("lanes", Text(", ".join(case.lanes))),
         ("owners", _lines(f"{tensor}, by {unit}" for tensor, unit in case.owners.items())),
@@ -95,6 +98,19 @@ def _variant(name: str, settings: Mapping[str, Scalar]) -> str:
 
 def _meaning(parameter: Parameter) -> Text:
     return Text.assemble(parameter.doc, (f"  {parameter.allowed()}", "dim"))
+
+
+def _hypothesis(hypothesis: Hypothesis) -> str:
+    needs = f"; needs {hypothesis.needs}" if hypothesis.needs else ""
+    return f"{hypothesis.variant}: {hypothesis.title}{needs}"
+
+
+def _control(control: Control) -> str:
+    said = "not tried yet"
+    if control.reported:
+        stage = "" if control.reported.stage is None else f", stage {control.reported.stage} first"
+        said = control.reported.outcome.replace("_", " ") + stage
+    return f"{control.id}: {control.title}: {'of the report' if control.facts else said}"
 
 
 def _expectation(expectation: Expectation) -> str:

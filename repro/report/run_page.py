@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .escape import printable
+from .matrix_page import matrix_section
 from .run_grid import sweep_grid
 from .upstream import shorthand
 
@@ -96,6 +97,8 @@ def panel(case: Record, *, verbose: bool = False) -> Group:
     if case["sweep"]:
         parts.append(_indent(Text("at the point of the case itself:", "dim")))
     parts += [_indent(lane_table(case)), _indent(_legend(case))]
+    if section := matrix_section(case):
+        parts += [Text(), _indent(section)]
     parts += [_indent(part) for part in _more(case, verbose)]
     return Group(*parts)
 
@@ -176,7 +179,9 @@ def lane_table(case: Record) -> Table:
 
 
 def _own(case: Record) -> list[Record]:
-    return [trial for trial in case["trials"] if trial["point"] == case["named"]]
+    """Trials at the case's own point; hypotheses have their matrix instead."""
+    at_own = [trial for trial in case["trials"] if trial["point"] == case["named"]]
+    return [trial for trial in at_own if trial["control"] is None]
 
 
 def _cell(case: Record, variant: str, lane: str) -> Text:
@@ -204,7 +209,7 @@ def _legend(case: Record) -> Text:
         marks.append("✗ not as expected")
     if any(t["stopped"] for t in case["trials"]):
         marks.append("… stopped at its first finding, as asked")
-    skipped = {t["reason"] for t in case["trials"] if t["status"] == "skipped"}
+    skipped = {t["reason"] for t in _own(case) if t["status"] == "skipped"}
     if skipped:
         marks.append(f"– not run: {'; '.join(sorted(skipped))}")
     if not skipped:
@@ -243,6 +248,8 @@ def _faces(case: Record) -> list[tuple[str, str]]:
         return []
     faces: dict[str, list[Record]] = {}
     for trial in case["trials"]:
+        if trial["control"] is not None:
+            continue
         changed = {k: v for k, v in trial["point"].items() if v != case["named"].get(k)}
         if changed:
             label = ", ".join(v if isinstance(v, str) else f"{k}={v}" for k, v in changed.items())

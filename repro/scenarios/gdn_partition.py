@@ -6,6 +6,7 @@ stages at phases 3 and 2 of the period as 23,23,18 does, `keep` at phase 0 as 24
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .gdn_tokens import PERIOD, is_attention
@@ -44,6 +45,17 @@ def sizes(partition: str, layers: int) -> tuple[int, ...]:
     return counts
 
 
+def named(layers: int) -> dict[str, tuple[int, ...]]:
+    """The partitions with a name, of those that `layers` layers have."""
+    known = {}
+    for name in ("cut", "keep", "default"):
+        try:
+            known[name] = sizes(name, layers)
+        except ValueError:
+            continue
+    return known
+
+
 def _nearest(wanted: float, phase: int, lowest: int, layers: int) -> int:
     starts = [n for n in range(lowest, layers) if n % PERIOD == phase]
     if not starts:
@@ -71,12 +83,12 @@ def bindings(counts: tuple[int, ...]) -> tuple[Binding, ...]:
     return tuple(placed)
 
 
-def misplaced(counts: tuple[int, ...]) -> list[str]:
-    """What is wrong with the places of a partition: two layers in one, or a group of two kinds."""
+def misplaced(placed: Iterable[Binding]) -> list[str]:
+    """What is wrong with places: two layers in one, or a group of two kinds."""
     found: list[str] = []
     seen: dict[tuple[int, int, int], int] = {}
     kinds: dict[tuple[int, int], bool] = {}
-    for at in bindings(counts):
+    for at in placed:
         place = (at.stage, at.group, at.slot)
         if place in seen:
             found.append(f"layers {seen[place]} and {at.layer} share {place}")

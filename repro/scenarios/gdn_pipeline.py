@@ -62,7 +62,7 @@ FAULTS: Mapping[str, str] = {
 }
 
 PARAMETERS: Mapping[str, Parameter] = {
-    "layers": Parameter(12, int, low=4, high=128, doc="layers of the model, 3 GDN then 1 attention"),
+    "layers": Parameter(12, int, low=4, high=128, doc="layers of the model, 3 GDN to 1 attention"),
     "partition": Parameter(
         "cut",
         str,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,8 @@ from ..ops import Event, Ops, Tensor, Timeline
 from ..records import Finding, Kind, Outcome, Scalar, Service
 from . import gdn_tokens as model
 from .gdn_layers import whole
-from .gdn_partition import misplaced, sizes
+from .gdn_partition import bindings, misplaced, named
+from .gdn_pipeline import FAULTS
 from .gdn_requests import Request, Scheduler, Setup, Step
 from .gdn_stage import Stage
 
@@ -21,38 +24,44 @@ SHORT = 2  # tokens of a short prompt
 
 
 @dataclass(slots=True)
-class Hop:
-    """A step on one stage: what it receives, from whom, and how far that has come.
+class Wire:
+    """Hidden states on their way. start: what the receiving stage's stream waits for.
 
-    sent: hidden states of the stage before, once it has computed them. arrived: the tick in which
-    they travelled. start: what the stage's stream waits for.
+    arrived: the tick in which they travelled, None before.
     """
 
-    source: Tensor | None
-    received: Tensor | None
+    source: Tensor
+    target: Tensor
     start: Event
-    out: Tensor | None = None
-    done: bool = False
     arrived: int | None = None
-    started: bool = False
+
+
+@dataclass(slots=True)
+class Hop:
+    """A step on one stage: what it receives over, what it sends, whether it has computed that."""
+
+    wire: Wire | None
+    out: Tensor
+    done: bool = False
 
 
 class Pipeline:
     """An engine with one host and one stream a stage."""
 
     def __init__(self, ops: Ops, setup: Setup, requests: list[Request], owners: bool) -> None:
-        self.ops, self.setup = ops, setup
+        self.setup = setup
         self.timeline = Timeline(ops.device)
-        ops.device = self.timeline
+        self.ops = Ops(self.timeline)
         self.wanted = [model.continuation(r.tokens, r.end, setup.layers) for r in requests]
         self.scheduler = Scheduler(setup, requests, self.wanted)
         self.stages = [
-            Stage(ops, self.timeline, setup, number, requests, owners)
+            Stage(self.ops, self.timeline, setup, number, requests, owners)
             for number in range(len(setup.counts))
         ]
         self.flying: list[tuple[Step, list[Hop]]] = []
         self.ranges: list[list[int]] = []  # first and last launch, stage
         self.most_flying = 0
+        self.digest = hashlib.sha256()  # of what leaves the last stage, bit for bit
         self.tick = 0
 
     def serve(self) -> None:
@@ -64,7 +73,6 @@ class Pipeline:
                     self._issue(step)
             self.most_flying = max(self.most_flying, len(self.flying))
             self._travel()
-            self._start()
             self._complete()
             self.tick += 1
         self.timeline.synchronize()
@@ -75,64 +83,59 @@ class Pipeline:
         hops: list[Hop] = []
         self.flying.append((step, hops))
         for stage in self.stages:
-            source = hops[-1].out if hops else None
-            hop = Hop(source, self._buffer(stage, source), Event())
-            hops.append(hop)
-            if source is None:
-                hop.started = True
-            elif self.setup.blocking:
-                self._carry(hop)
-                self._fire(hop)
+            wire = self._wire(stage, hops[-1].out) if hops else None
+            if wire and self.setup.blocking:
+                self._carry(wire)
+                self._start(wire)
             with self._launches(stage.number):
-                hop.out = stage.issue(step, hop.received, None if hop.started else hop.start)
+                received, start = (wire.target, wire.start) if wire else (None, None)
+                hop = Hop(wire, stage.issue(step, received, start))
+            hops.append(hop)
             with self.timeline.on(stage.stream):
                 self.timeline.call(partial(setattr, hop, "done", True))
 
-    def _buffer(self, stage: Stage, source: Tensor | None) -> Tensor | None:
-        """Where a stage receives: a buffer a step, or the only one it has."""
-        if source is None:
-            return None
-        if self.setup.fault == "receive_reused" and stage.receive is not None:
-            return stage.receive
-        stage.receive = self.timeline.tensor("received", np.zeros(source.shape, np.float32))
-        return stage.receive
+    def _wire(self, stage: Stage, source: Tensor) -> Wire:
+        """To a receive buffer of its own, or to the only one the stage has."""
+        if self.setup.fault != "receive_reused" or stage.receive is None:
+            zeros = np.zeros(source.shape, np.float32)
+            stage.receive = self.timeline.tensor("received", zeros)
+        return Wire(source, stage.receive, Event())
 
     def _launches(self, stage: int) -> _Range:
         return _Range(self.ops, self.ranges, stage)
 
     def _travel(self) -> None:
-        """Hidden states that were sent arrive in the buffers of the next stage."""
+        """Hidden states that were sent travel; stages start on those of an earlier tick."""
+        late = []
         for _, hops in self.flying:
-            for before, hop in zip(hops, hops[1:], strict=False):
-                if before.done and hop.arrived is None and not hop.started:
-                    self._carry(hop)
+            for before, hop in pairwise(hops):
+                wire = hop.wire
+                if wire is None or wire.start.done:
+                    continue
+                if wire.arrived is not None:
+                    late.append(wire)
+                elif before.done:
+                    self._carry(wire)
+        for wire in late:
+            self._start(wire)
 
-    def _carry(self, hop: Hop) -> None:
-        device, source, target = self.timeline.device, hop.source, hop.received
-        assert source is not None and target is not None  # noqa: PT018 - a hop has both
+    def _carry(self, wire: Wire) -> None:
+        device = self.timeline.device
         with self.timeline.on("wire"):
-            self.timeline.call(lambda: device.write(target, device.read(source)))
-        hop.arrived = self.tick
+            self.timeline.call(lambda: device.write(wire.target, device.read(wire.source)))
+        wire.arrived = self.tick
 
-    def _start(self) -> None:
-        """Stages start on what arrived in an earlier tick."""
-        for _, hops in self.flying:
-            for hop in hops:
-                if not hop.started and hop.arrived is not None and hop.arrived < self.tick:
-                    self._fire(hop)
-
-    def _fire(self, hop: Hop) -> None:
-        hop.started = True
+    def _start(self, wire: Wire) -> None:
         with self.timeline.on("wire"):
-            self.timeline.record(hop.start)
+            self.timeline.record(wire.start)
 
     def _complete(self) -> None:
         while self.flying and self.flying[0][1][-1].done:
             step, hops = self.flying.pop(0)
-            out = hops[-1].out
-            assert out is not None  # the last stage was issued
-            hidden = whole(self.timeline.device.read(out))
-            for first, last in zip(step.starts, step.starts[1:], strict=False):
+            left = self.timeline.device.read(hops[-1].out)[: step.starts[-1]]
+            self.digest.update(left.tobytes())
+            hidden = whole(left)
+            for first, last in pairwise(step.starts):
                 said = [model.next_token(int(c), int(t)) for c, t in hidden[first:last]]
                 step.said.append(said)
             commits = self.scheduler.complete(step)
@@ -177,9 +180,7 @@ def requests_of(point: Mapping[str, Scalar]) -> list[Request]:
     before = tuple(r.slot for r in requests[-1:])
     cached = int(point["cached"])
     shared = -1
-    prompts = [
-        model.prompt(int(point["prompt"]), seed + n) for n in range(int(point["requests"]))
-    ]
+    prompts = [model.prompt(int(point["prompt"]), seed + n) for n in range(int(point["requests"]))]
     if cached:
         shared = len(requests)
         tokens = [*prompts[0][:cached], (prompts[0][cached] + 1) % model.VOCAB]
@@ -237,13 +238,23 @@ def play(
             speculated=drafted > 0 or setup.num_speculative_tokens == 0,
         ),
         findings=tuple(wrong),
+        who="" if setup.fault == "none" else FAULTS[setup.fault],
+        notes=tuple(
+            f"request {f.request}: token {f.elements[0] if f.elements else 0} is {f.got}, "
+            f"a right run says {f.expected}"
+            for f in wrong
+        ),
         metrics={
             "launch_stages": pipeline.ranges,
             "partition": list(setup.counts),
             "steps": pipeline.scheduler.steps,
             "most_in_flight": pipeline.most_flying,
+            "hidden_sha256": pipeline.digest.hexdigest(),
             "served": [list(r.tokens[r.prompt :]) for r in requests],
-            "protocol": protocol(point, requests, pipeline.wanted, setup.layers),
+            "protocol": {
+                **protocol(point, requests, pipeline.wanted, setup.layers),
+                "kv_tokens": pipeline.stages[0].caches.kv_tokens,
+            },
         },
     )
 
@@ -253,8 +264,9 @@ def protocol(
 ) -> dict[str, Any]:
     """The report's verification protocol, as far as tokens and places can say it.
 
-    recalls: a record planted in the first chunk, exchanged, changes what a right run answers, so a
-    right answer has recalled it.
+    needs_kv_tokens: tokens of all requests, to be held against the KV cache of a stage. recalls: a
+    record planted in the first chunk, exchanged, changes what a right run answers, so a right
+    answer has recalled it.
     """
     short = int(point["short_prompts"])
     long = requests[-1]
@@ -265,8 +277,7 @@ def protocol(
     return {
         "short_right": [sum(right[:short]), short],
         "long_right": right[-1],
+        "needs_kv_tokens": sum(request.end for request in requests),
         "recalls": other != wanted[-1][long.prompt :],
-        "misplaced": {
-            name: misplaced(sizes(name, layers)) for name in ("cut", "keep", "default")
-        },
+        "misplaced": {name: misplaced(bindings(counts)) for name, counts in named(layers).items()},
     }

@@ -50,7 +50,7 @@ class Setup:
         return 1 + (tokens - 1) // self.mamba_block if self.prefix_caching else 1
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Request:
     """A request. `slot` numbers it; `shared` is the slot whose first `cached` tokens it reuses.
 
@@ -103,7 +103,7 @@ class Row:
 
 @dataclass(slots=True)
 class Step:
-    """A batch. width: columns of the state tables it gathers. said: per row, next token by token."""
+    """A batch. width: columns of state tables it gathers. said: next token by token, per row."""
 
     number: int
     rows: tuple[Row, ...]
@@ -140,13 +140,13 @@ class Scheduler:
 
     def next(self, tick: int) -> Step | None:
         """The step of this tick; None if no request is ready."""
-        rows = [
-            self._chunk(r) if r.computed < r.prompt else self._decode(r)
-            for r in self.requests
-            if self._ready(r, tick)
-        ]
-        if not rows:
+        ready = [r for r in self.requests if self._ready(r, tick)]
+        prompts = [r for r in ready if r.computed < r.prompt]
+        if prompts and self.setup.num_speculative_tokens:
+            ready = prompts  # rows with drafts and chunks of prompts take launches of two kinds
+        if not ready:
             return None
+        rows = [self._chunk(r) if r in prompts else self._decode(r) for r in ready]
         extra = self.setup.num_speculative_tokens
         self.steps += 1
         return Step(self.steps - 1, tuple(rows), max(row.base for row in rows) + 1 + extra)
@@ -196,7 +196,7 @@ class Scheduler:
         return Row(request.slot, start, tokens, len(drafts), False, source, base, accepted, True)
 
     def complete(self, step: Step) -> list[tuple[int, int, int]]:
-        """Take what the last stage said; (row, source column, target column) of states to commit."""
+        """Take what the last stage said; (row, source, target column) of states to commit."""
         commits = []
         for number, (row, said) in enumerate(zip(step.rows, step.said, strict=True)):
             request = self.requests[row.slot]

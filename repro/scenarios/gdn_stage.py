@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ops import EVERYBODY, NOBODY, Array, Event, Graph, Ops, Owners, Tensor, Timeline
+from ..ops import Array, Event, Graph, Ops, Tensor, Timeline
+from .gdn_caches import Caches
 from .gdn_layers import HEAD_DIM, Dense
 from .gdn_partition import Binding, bindings
-from .gdn_requests import FIRST_BLOCK, Request, Setup, Step, block_number, wrapped
-from .gdn_tokens import CONV_WEIGHT, PERIOD, VOCAB, is_attention
+from .gdn_requests import Request, Setup, Step
+from .gdn_tokens import is_attention
 
 GARBAGE = 0x55555555  # what lies behind the table of a step
 BEHIND = 64  # int32 words of it
@@ -45,14 +46,12 @@ class Stage:
         self.stream = f"stage {number}"
         self.slots = len(requests)
         self.places = [at for at in bindings(setup.counts) if at.stage == number]
-        self.groups = min(PERIOD, len(self.places))
-        kinds = {at.group: is_attention(at.layer) for at in self.places}
-        self.state_groups = [g for g in range(self.groups) if not kinds[g]]
-        longest = max(r.end for r in requests) + setup.num_speculative_tokens
-        self.columns = 1 + setup.column(longest) + setup.num_speculative_tokens
-        self.most = max(setup.chunk * sum(r.prompt > 2 for r in requests), self.slots, ROOM)
+        prefill = sum(min(setup.chunk, request.prompt) for request in requests)
+        decode = (1 + setup.num_speculative_tokens) * self.slots
+        self.most = max(prefill, decode, ROOM)
         self.dense = Dense(timeline, self.most)
-        self._caches(requests, longest, owners)
+        self.caches = caches = Caches(timeline, setup, self.places, requests, owners)
+        self.groups, self.state_groups = caches.groups, caches.state_groups
         self.receive: Tensor | None = None  # the one buffer of a stage that reuses it
         self.latest: Metadata | None = None
         self._staging: dict[tuple[str, int], Array] = {}
@@ -67,73 +66,6 @@ class Stage:
     def _new_index(self) -> Tensor:
         groups = max(1, len(self.state_groups))
         return self.timeline.tensor("state_index", np.zeros((groups * ROOM, 1), np.int32))
-
-    # --- caches --------------------------------------------------------------------------------
-
-    def _caches(self, requests: Sequence[Request], longest: int, owners: bool) -> None:
-        setup, tensor = self.setup, self.timeline.tensor
-        layers = max(at.slot for at in self.places) + 1
-        self.stride = 2 * PART * layers
-        blocks = block_number(setup, self.slots, 0, 0, self.columns)
-        pool = np.zeros((blocks, self.stride), np.float32)
-        if setup.recycled:
-            old = np.random.default_rng(setup.seed).integers(1, 8, pool.shape)
-            pool[FIRST_BLOCK:] = old[FIRST_BLOCK:]
-        of = np.full(blocks, NOBODY, np.int32)
-        of[:FIRST_BLOCK] = EVERYBODY
-        table = np.ones((max(1, len(self.state_groups)) * self.slots, self.columns), np.int32)
-        for ordinal, group in enumerate(self.state_groups):
-            for request in requests:
-                for column in range(1, self.columns):
-                    slot = request.slot
-                    if request.shared >= 0 and column <= setup.column(request.cached):
-                        slot = request.shared
-                    block = block_number(setup, self.slots, slot, group, column)
-                    of[block] = EVERYBODY if of[block] >= 0 and of[block] != slot else slot
-                    if slot != request.slot:
-                        of[block] = EVERYBODY
-                    if setup.fault == "offset_32bit":
-                        block = wrapped(block, setup.block_elements)
-                    table[ordinal * self.slots + request.slot, column] = block
-        owned = Owners(self.stride, of) if owners else None
-        self.pool = tensor("state", pool, owners=owned)
-        self.owned = owned
-        self.tables = tensor("state_tables", table)
-        pages = -(-longest // setup.block_size)
-        pages += 1
-        self.kv_rows = 1 + np.arange(self.slots * pages, dtype=np.int32).reshape(-1, pages)
-        for request in requests:
-            if request.shared >= 0:
-                kept = request.cached // setup.block_size
-                self.kv_rows[request.slot, :kept] = self.kv_rows[request.shared, :kept]
-        shape = ((1 + self.slots * pages) * setup.block_size, 1, HEAD_DIM)
-        self.kv = {
-            at.layer: tuple(
-                tensor(name, np.zeros(shape, np.float16)) for name in ("key_cache", "value_cache")
-            )
-            for at in self.places
-            if is_attention(at.layer)
-        }
-        self.weight = tensor("conv_weight", np.asarray(CONV_WEIGHT, np.float32))
-
-    def history(self, slot: int) -> Tensor:
-        """The convolution histories of the layers at `slot` of their groups."""
-        return self._part("conv_history", slot * PART, (2, 1))
-
-    def memory(self, slot: int) -> Tensor:
-        """The delta-rule states of the layers at `slot` of their groups."""
-        return self._part("state", self.stride // 2 + slot * PART, (1, 1, VOCAB))
-
-    def _part(self, name: str, first: int, shape: tuple[int, ...]) -> Tensor:
-        inner = [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
-        return Tensor(
-            name,
-            self.pool.data[first:],
-            (self.pool.shape[0], *shape),
-            strides=(self.stride, *inner),
-            owners=self.owned,
-            recorder=self.pool.recorder,
-        )
 
     # --- a step --------------------------------------------------------------------------------
 
@@ -195,12 +127,12 @@ class Stage:
         if not self.state_groups:
             return meta
         owner = [row.slot for _ in groups for row in rows]
-        self.ops.gather_block_tables(meta.rows, self.tables, meta.table, requests=owner)
+        self.ops.gather_block_tables(meta.rows, self.caches.tables, meta.table, requests=owner)
         meta = self._compiled(step, meta)
         if meta.moves:
             batch_rows = self._tensor("batch_rows", np.arange(len(owner)))
             self.ops.state_copy(
-                self.pool, meta.table, batch_rows, meta.source, meta.target, requests=owner
+                self.caches.pool, meta.table, batch_rows, meta.source, meta.target, requests=owner
             )
         return meta
 
@@ -218,12 +150,12 @@ class Stage:
         )  # fmt: skip
 
     def captured(self, step: Step) -> bool:
-        """Whether the GDN ops of this step are captured: decodes of one token a row, with graphs."""
+        """Whether the GDN ops of a step are captured: decodes of one token a row, with graphs."""
         plain = self.setup.num_speculative_tokens == 0
         return self.setup.execution == "graphs" and step.decode and plain
 
     def _state_index(self, step: Step, meta: Metadata) -> Tensor:
-        """State blocks by group and row, int32[groups * ROOM, 1]; 0 (null) where there is no row."""
+        """State blocks by group and row, int32[groups * ROOM, 1]; 0 (null) without a row."""
         index = self._decode_index if self.captured(step) else self._new_index()
         if not self.state_groups:
             return index
@@ -234,9 +166,7 @@ class Stage:
             for _ in self.state_groups
             for n in range(ROOM)
         ]
-        self.ops.gather_block_tables(
-            meta.flat, _flat(meta.table, 1), index, requests=requests
-        )
+        self.ops.gather_block_tables(meta.flat, _flat(meta.table, 1), index, requests=requests)
         return index
 
     # --- layers --------------------------------------------------------------------------------
@@ -260,11 +190,17 @@ class Stage:
             )
         else:
             blocks = self._attention_blocks(step, len(slots))
-        history, memory = self.history(at.slot), self.memory(at.slot)
+        history, memory = self.caches.history(at.slot), self.caches.memory(at.slot)
 
         def convolve() -> None:
             ops.conv_state(
-                dense.hidden, self.weight, history, blocks, starts, dense.mixed, requests=slots
+                dense.hidden,
+                self.caches.weight,
+                history,
+                blocks,
+                starts,
+                dense.mixed,
+                requests=slots,
             )
 
         columns = Tensor("state_index", blocks.data, (len(slots), 1), recorder=blocks.recorder)
@@ -305,9 +241,7 @@ class Stage:
             (ordinal * meta.batch + number) * step.width + row.base
             for number, row in enumerate(step.rows)
         ]
-        columns = self.timeline.tensor(
-            "spec_index", np.zeros((len(step.rows), width), np.int32)
-        )
+        columns = self.timeline.tensor("spec_index", np.zeros((len(step.rows), width), np.int32))
         self.ops.gather_block_tables(
             self._tensor("spec_flat", flat),
             _flat(meta.table, width),
@@ -330,10 +264,10 @@ class Stage:
         return Tensor("state_index", blocks.data, (rows,), recorder=blocks.recorder)
 
     def _kv(self, step: Step) -> NDArray[np.int32]:
-        return self.kv_rows[[row.slot for row in step.rows]]
+        return self.caches.kv_rows[[row.slot for row in step.rows]]
 
     def _attend_begin(self, step: Step) -> None:
-        if not self.kv:
+        if not self.caches.kv:
             return
         positions = np.concatenate([row.start + np.arange(len(row.tokens)) for row in step.rows])
         self.slot_tensor = self.timeline.tensor("slots", np.full(len(positions), -1, np.int64))
@@ -354,7 +288,6 @@ class Stage:
         group, table = self._group(at), self.kv_table
         if group in self.state_groups and self.latest is not None:
             batch, wide = len(step.rows), self.latest.table
-            first = self.state_groups.index(group) * batch * wide.shape[1]
             table = self._tensor("state_table", np.zeros((batch, wide.shape[1]), np.int32))
             rows = np.arange(batch) + self.state_groups.index(group) * batch
             self.ops.gather_block_tables(self._tensor("table_rows", rows), wide, table)
@@ -366,7 +299,7 @@ class Stage:
         out = tensor("out", np.zeros(shape, np.float32))
         owner = np.repeat([row.slot for row in step.rows], [len(row.tokens) for row in step.rows])
         self.dense.project(value)
-        key_cache, value_cache = self.kv[at.layer]
+        key_cache, value_cache = self.caches.kv[at.layer]
         self.ops.kv_write(key, value, key_cache, value_cache, self.slot_tensor, requests=owner)
         self.ops.paged_attention(
             query, key_cache, value_cache, table, self.kv_starts, self.kv_lens, out,
@@ -380,14 +313,14 @@ class Stage:
     def commit(self, step: Step, commits: Sequence[tuple[int, int, int]], last: bool) -> None:
         """Copy accepted states to the column that counts from now on.
 
-        By request: the tables as the scheduler has them. batch_row_late: by the row of the batch, in
-        the tables that this stage gathered last.
+        By request: the tables as the scheduler has them. batch_row_late: by the row of the batch,
+        in the tables that this stage gathered last.
         """
         if not commits or not self.state_groups:
             return
         setup, groups = self.setup, range(len(self.state_groups))
         late = setup.fault == "batch_row_late" and setup.runner == "v2" and not last
-        table, batch = self.tables, self.slots
+        table, batch = self.caches.tables, self.slots
         if late and self.latest is not None:
             table, batch = self.latest.table, self.latest.batch
         moves = [
@@ -397,13 +330,10 @@ class Stage:
         ]
         owner = [step.rows[number].slot for _ in groups for number, _, _ in commits]
         with self.timeline.on(self.stream):
-            memory = self._half("state", self.stride // 2)
+            memory = self.caches.memories()
             self._copy(memory, table, moves, owner)
             base = [(row, step.rows[n].base, target) for row, n, target in _with(moves, commits)]
-            self._copy(self._half("conv_history", 0), table, base, owner)
-
-    def _half(self, name: str, first: int) -> Tensor:
-        return self._part(name, first, (self.stride // 2,))
+            self._copy(self.caches.histories(), table, base, owner)
 
     def _copy(
         self, state: Tensor, table: Tensor, moves: list[tuple[int, int, int]], owner: list[int]
@@ -423,9 +353,7 @@ def _with(
     moves: list[tuple[int, int, int]], commits: Sequence[tuple[int, int, int]]
 ) -> list[tuple[int, int, int]]:
     """(table row, batch row, target) of each move; the moves repeat the commits group by group."""
-    return [
-        (row, commits[n % len(commits)][0], target) for n, (row, _, target) in enumerate(moves)
-    ]
+    return [(row, commits[n % len(commits)][0], target) for n, (row, _, target) in enumerate(moves)]
 
 
 def _flat(table: Tensor, width: int) -> Tensor:

@@ -181,11 +181,10 @@ def test_a_valid_case_is_loaded_with_its_hash_and_lines(good, write, scenarios) 
 
 
 def test_the_parts_of_later_commands_are_kept_as_they_are(good, write, scenarios) -> None:
-    extra = "check: {defects: {a: {probes: [1, x], settings: {b: true}}}}\ncontrols: [{a: 1.5}]\n"
+    extra = "check: {defects: {a: {probes: [1, x], settings: {b: true}}}}\n"
     case = load_case(write(good + extra), scenarios).case
     assert case.check == {"defects": {"a": {"probes": [1, "x"], "settings": {"b": True}}}}
-    assert case.controls == [{"a": 1.5}]
-    assert case.hypotheses is None
+    assert case.controls == case.hypotheses == ()
 
 
 @pytest.mark.parametrize(

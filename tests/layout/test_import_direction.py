@@ -43,6 +43,8 @@ ROOMS = {
     "repro.watch.": "watch",
     "repro.check.": "check",
     "repro.agreement": "judge",
+    "repro.hypotheses": "judge",
+    "repro.hypotheses_record": "run",
     "repro.judge": "judge",
     "repro.plan": "plan",
     "repro.run": "run",
@@ -95,7 +97,7 @@ KNOWS: dict[str, set[str]] = {
     },
     "plugin": {"emulation"},
     "plan": {"case", "declarations", "records", "errors", "escape"},
-    "judge": {"plan", "catalog", "records"},
+    "judge": {"plan", "catalog", "records", "case"},
     "store": {"errors", "escape"},
     "run": {
         "version",
