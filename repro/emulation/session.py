@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -87,9 +87,9 @@ class Emulation:
         try:
             found, report, tensors = _executed(asked, number, self.checks)
         except SpecreproError as error:
-            self.launches.append(_replaced(summary, refused=str(error)))
+            self.launches.append(replace(summary, refused=str(error)))
             raise
-        self.launches.append(_replaced(summary, found=len(found), instructions=report.instructions))
+        self.launches.append(replace(summary, found=len(found), instructions=report.instructions))
         if report.printed:
             print(report.printed, end="", flush=True)
         room = max(0, MAX_FINDINGS - len(self.warnings))
@@ -100,12 +100,6 @@ class Emulation:
         self.tensors.update(tensors)
         if found and self.raise_on_finding:
             raise FindingsError(found, tensors)
-
-
-def _replaced(summary: LaunchSummary, **changes: Any) -> LaunchSummary:
-    from dataclasses import replace
-
-    return replace(summary, **changes)
 
 
 @contextmanager
