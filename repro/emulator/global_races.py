@@ -18,6 +18,7 @@ from .storage import Storage
 
 LIMIT = 1 << 19  # accesses noted before they are gone through
 THREAD_BITS = 44  # of an entry of an earlier batch: the thread's number in the launch, from 1
+THREADS = (1 << THREAD_BITS) - 1
 LEAD = 31  # bytes before the first, so that granules are aligned as addresses are
 _FIRST = 1 << TIME_SHIFT
 
@@ -34,8 +35,9 @@ class GlobalRaces:
         self.geometry: Geometry
         self.sites: list[Site] = []
         self.numbers: dict[int, int] = {}
-        # By manner, the latest access of earlier batches to each granule, and what was written.
-        self.earlier: dict[str, Array] = {}
+        # By manner, of what was gone through the latest access to each granule and one of another
+        # block; and what was written.
+        self.earlier: dict[str, tuple[Array, Array]] = {}
         self.content: Array | None = None
 
     def touch(self, site: Site, at: Array, lanes: Array | None, values: tuple[Array, ...]) -> None:
@@ -127,29 +129,39 @@ class GlobalRaces:
         raw = self._raw(touch)
         mine = self.geometry.identities(lanes) // self.geometry.threads
         for manner in RACES[site.manner]:
-            if manner not in self.earlier:
-                continue
-            entries = self.earlier[manner][granules]
-            theirs = ((entries & ((1 << THREAD_BITS) - 1)) - 1) // self.geometry.threads
-            which = ((entries != 0) & (theirs != mine)).nonzero()[0]
-            if not which.size:
-                continue
-            same = None
-            if raw is not None and manner == "write" and self.content is not None:
-                same = (raw[which] == self.content[granules[which]]).all(axis=1)
-            found = entries[which]
-            threads = (found & ((1 << THREAD_BITS) - 1)) - 1
-            sites = found >> THREAD_BITS
-            self._report(site, granules[which], lanes[which], sites, threads, same)
+            for kept in self.earlier.get(manner, ()):
+                entries = kept[granules]
+                which = ((entries != 0) & (self._blocks(entries) != mine)).nonzero()[0]
+                if not which.size:
+                    continue
+                same = None
+                if raw is not None and manner == "write" and self.content is not None:
+                    same = (raw[which] == self.content[granules[which]]).all(axis=1)
+                found = entries[which]
+                threads = (found & THREADS) - 1
+                sites = found >> THREAD_BITS
+                self._report(site, granules[which], lanes[which], sites, threads, same)
+
+    def _blocks(self, entries: Array) -> Array:
+        """The block of each entry of an earlier access."""
+        blocks: Array = ((entries & THREADS) - 1) // self.geometry.threads
+        return blocks
 
     def _keep(self, touch: Touch) -> None:
         granules, lanes = self._granules(touch)
         manner = touch.site.manner
         count = (self.size >> self.grain) + LEAD
         if manner not in self.earlier:
-            self.earlier[manner] = np.zeros(count, np.int64)
+            self.earlier[manner] = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        latest, other = self.earlier[manner]
         number = self._number(touch.site) << THREAD_BITS
-        self.earlier[manner][granules] = (self.geometry.identities(lanes) + 1) | number
+        entries = (self.geometry.identities(lanes) + 1) | number
+        before = latest[granules]
+        latest[granules] = entries
+        now = self._blocks(latest[granules])
+        for displaced in (before, entries):
+            which = ((displaced != 0) & (self._blocks(displaced) != now)).nonzero()[0]
+            other[granules[which]] = displaced[which]
         raw = self._raw(touch)
         if raw is not None:
             if self.content is None:

@@ -18,6 +18,7 @@ from ..errors import SpecreproError, UnsupportedError
 from ..records import Evidence, Finding, Outcome, Seen, Status, to_json
 
 MARK = "complete"
+OWNED = "ownership"  # told apart, with whose it is
 
 
 def main(arguments: list[str]) -> int:
@@ -98,7 +99,11 @@ def _told(outcome: Outcome | None) -> dict[str, Any]:
 
 def _evidence(job: Mapping[str, Any], findings: list[Finding]) -> list[Evidence]:
     owned = ", ".join(f"{tensor} by {unit}" for tensor, unit in sorted(job["owners"].items()))
-    checks = "bounds" + (", alignment" if job["lane"] == "emulator" else "")
+    checks = "bounds"
+    if job["lane"] == "emulator":
+        from .emulator import CHECKS
+
+        checks = ", ".join([checks, *(one.replace("_", " ") for one in sorted(CHECKS - {OWNED}))])
     checks += f", ownership of {owned}" if owned else ", no ownership declared"
     return [Evidence("access checks", Seen.SEEN if findings else Seen.NONE, checks)]
 

@@ -103,18 +103,21 @@ def _argument(value: Tensor | int | float | None) -> Buffer | int | float | None
 def _findings(access: WrongAccess, at: Launch, tensors: dict[str, Tensor]) -> list[Finding]:
     tensor = tensors.get(access.buffer or "")
     found = []
-    for first, last in ranges(access.elements) or [None]:  # type: ignore[list-item]
-        past = access.bytes_past_end
-        if tensor is not None:
-            past = bytes_past_end(first, tensor.size, tensor.dtype.itemsize)
+    stretches: list[tuple[int, int] | None] = list(ranges(access.elements))
+    for stretch in stretches or [None]:  # a trap or a barrier has none
+        past, count = access.bytes_past_end, None
+        if stretch is not None:
+            count = stretch[1] - stretch[0] + 1
+            if tensor is not None:
+                past = bytes_past_end(stretch[0], tensor.size, tensor.dtype.itemsize)
         found.append(
             Finding(
                 access.kind,
                 launch=at.index,
                 op=at.op,
                 tensor=access.buffer,
-                elements=(first, last),
-                count=last - first + 1,
+                elements=stretch,
+                count=count,
                 bytes_past_end=past,
                 width=access.width,
                 block=access.block,
