@@ -92,7 +92,7 @@ def _furnish(
     job = {
         "probes": list(probes),
         "files": list(files),
-        "probe_seconds": min(PROBE_SECONDS, seconds),
+        "probe_seconds": min(PROBE_SECONDS, seconds / 2),
         "cpu_seconds": max(1, round(seconds)),
     }
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")

@@ -67,6 +67,7 @@ def _about(record: Record) -> Text:
         printable(record["title"]),
         "   ",
         (shorthand(record["report"]), "cyan"),
+        (f" · upstream cause {record['cause']}", "dim"),
     )
     asked = record["question"]
     words = [f"defect {name}" for name in asked["defects"]]

@@ -42,6 +42,11 @@ ROOMS = {
     "repro.lanes.process": "process",
     "repro.watch.": "watch",
     "repro.check.": "check",
+    "repro.check.defects": "defects",
+    "repro.check.exposure": "defects",
+    "repro.check.probes.": "probes",
+    "repro.check.probing.": "probes",
+    "repro.check.survey": "survey",
     "repro.agreement": "judge",
     "repro.hypotheses": "judge",
     "repro.hypotheses_record": "run",
@@ -75,13 +80,29 @@ KNOWS: dict[str, set[str]] = {
     "emulator": {"ops", "records", "errors"},
     "declarations": {"records", "errors", "escape"},
     "scenarios": {"declarations", "ops", "records"},
-    "case": {"declarations", "records", "errors", "escape"},
+    "case": {"declarations", "defects", "probes", "records", "errors", "escape"},
     "catalog": {"records"},
     "lanes": {"emulator", "compiled", "findings", "declarations", "ops", "records", "errors"},
     # of the child the parent knows the completion mark only
     "process": {"lanes", "records"},
     "watch": set(),
-    "check": {"errors", "escape"},
+    # what the sandboxed child holds, and nothing else of ours
+    "probes": set(),
+    "defects": {"declarations", "errors", "escape"},
+    "check": {"probes", "errors", "escape"},
+    "survey": {
+        "check",
+        "probes",
+        "defects",
+        "case",
+        "declarations",
+        "run",
+        "store",
+        "version",
+        "records",
+        "errors",
+        "escape",
+    },
     "emulation": {
         "emulator",
         "compiled",
@@ -118,6 +139,8 @@ KNOWS: dict[str, set[str]] = {
     "emulate page": {"emulation", "records", "escape"},
     "progress": {"report", "run"},
     "commands": {
+        "check",
+        "survey",
         "emulation",
         "emulate page",
         "case",
@@ -159,6 +182,8 @@ HEAVY = {"numpy", "pydantic", "pydantic_core", "torch", "triton", "pynvml", "yam
 
 # Modules that load others by a name made at run time, and what they load so.
 DYNAMIC = {
+    "repro.check.probes": "a probe, by the name in a case file",
+    "repro.check.probing.child": "of the standard library, what cannot be loaded after the lock",
     "repro.emulation.script": "the script of the user that `sanitize` was asked to run",
     "repro.scenarios.registry": "a scenario, by the name in a case file",
     "repro.lanes.reference": "the reference of an op, by its name",

@@ -9,6 +9,8 @@ from ..probing.probe import Answer, NotFoundError, Probe, Sources, called, names
 
 FILES = ("v1/worker/gpu_model_runner.py",)
 GATE = "input_fits_in_drafter"
+GATES = {GATE, f"_{GATE}"}
+PROPOSES = "propose"
 # what the runner has with asynchronous scheduling only
 ASYNC = "valid_sampled_token_count_event"
 
@@ -19,7 +21,7 @@ def answer(sources: Sources) -> Answer:
         node
         for node in (sources.functions(path).values() if path else ())
         if isinstance(node, ast.FunctionDef)
-        and (GATE in names(node) or "_input_fits_in_drafter" in names(node))
+        and GATES & names(node)
         and _branches(node)
     ]
     if not gated:
@@ -27,11 +29,15 @@ def answer(sources: Sources) -> Answer:
     found: tuple[str, int] | None = None
     for node in gated:
         for statement, conditions in _guarded(node, frozenset()):
-            if not isinstance(statement, ast.Assign) or not _zeros(statement):
+            if not isinstance(statement, ast.Assign) or not _drafts(statement):
                 continue
-            value = "async zeros" if ASYNC in conditions else "zeros"
-            if found is None or found[0] == "async zeros":
-                found = value, statement.lineno
+            made_by = {name for name, _ in called(statement.value)}
+            if "zeros" in made_by:
+                value = "async zeros" if ASYNC in conditions else "zeros"
+                if found is None or found[0] == "async zeros":
+                    found = value, statement.lineno
+            elif GATES & conditions and not any(PROPOSES in name for name in made_by):
+                raise NotFoundError(f"{ast.unparse(statement)[:80]} is not known")
     if found is not None:
         return Answer(found[0], path, found[1], False, "torch.zeros(...).expand(...) for drafts")
     line = min(_branches(gated[0]))
@@ -43,15 +49,14 @@ def _branches(node: ast.AST) -> list[int]:
     return [
         inner.lineno
         for inner in ast.walk(node)
-        if isinstance(inner, ast.If) and names(inner.test) & {GATE, "_input_fits_in_drafter"}
+        if isinstance(inner, ast.If) and names(inner.test) & GATES
     ]
 
 
-def _zeros(statement: ast.Assign) -> bool:
-    drafts = any(
+def _drafts(statement: ast.Assign) -> bool:
+    return any(
         isinstance(t, ast.Attribute) and "draft_token_ids" in t.attr for t in statement.targets
     )
-    return drafts and "zeros" in {name for name, _ in called(statement.value)}
 
 
 def _guarded(node: ast.AST, conditions: frozenset[str]) -> Iterator[tuple[ast.AST, frozenset[str]]]:

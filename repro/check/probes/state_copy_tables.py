@@ -29,6 +29,8 @@ def answer(sources: Sources) -> Answer:
                     ast.unparse(a) for a in (*call.args, *(k.value for k in call.keywords))
                 )
                 own = ".block_tables" in text and ".gpu" in text
+                if not own and "block_tables[" not in text:
+                    raise NotFoundError(f"{BINDING}({text[:80]}) is not known")
                 value = "per request" if own else "gathered"
                 return Answer(value, path, call.lineno, False, text[:160])
     return no_copy(sources, paths, BINDING)

@@ -25,6 +25,9 @@ def answer(sources: Sources) -> Answer:
                         return Answer(
                             "each step", path, call.lineno, False, f"{what}() in the loop"
                         )
+            others = [w for loop in loops for w, _ in called(loop) if "metadata" in w]
+            if others:
+                raise NotFoundError(f"what {others[0]}() in the loop does is not known")
             if loops:
                 said = "no build in the loop over draft steps"
                 return Answer("once", path, loops[0].lineno, False, said)

@@ -110,6 +110,9 @@ class Pointer:
 
     __radd__ = __add__
 
+    def __sub__(self, distance: Any) -> Pointer:
+        return Pointer(self.buffer, _apply(operator.sub, self.offset, distance))
+
     def to(self, *_type: Any, **_options: Any) -> Pointer:
         return self
 
