@@ -277,7 +277,7 @@ def _summary(plan: Plan, results: Mapping[str, Sequence[TrialResult]]) -> str:
     faults = sum(step.wanted.status is Status.FAULT for step in plan.steps)
     clean = sum(step.wanted.status is Status.CLEAN for step in plan.steps)
     lanes = [lane for lane in plan.lanes if any(r.status in DECIDED for r in results.get(lane, ()))]
-    return (
-        f"{faults} variant{'s'[: faults != 1]} at a point showed the fault as expected and "
-        f"{clean} came out clean, in {' and '.join(lanes)}"
-    )
+    said = [f"{faults} variant{'s'[: faults != 1]} at a point showed the fault as expected"]
+    if not faults:  # of a case with hypotheses
+        said = []
+    return f"{' and '.join([*said, f'{clean} came out clean'])}, in {' and '.join(lanes)}"
