@@ -64,6 +64,18 @@ def test_of_later_wheels_no_more_of_the_end_is_read_than_the_last_one_had(
     assert tree.read(tree.find("m7.py")[0]) == b"7"
 
 
+def test_a_record_longer_than_expected_is_read_in_one_more_request(
+    wheels: Any, server: Any, wheel: bytes, opened: Opened
+) -> None:
+    # short names: hashes make up more of the end than in any real wheel
+    many = {f"vllm/{n}": b"%d" % n for n in range(4000)}
+    server.add_release(wheels.make(many, "0.29.0", padding=WHOLE), OTHER)
+    server.add_index(NAME, OTHER)
+    opened().open("0.28.0")
+    opened().open("0.29.0")
+    assert len(server.of(f"/files/{OTHER}")) == 3
+
+
 def test_a_file_found_by_its_suffix_is_named_by_whole_components(
     wheel: bytes, opened: Opened
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import stat
 import struct
+import tracemalloc
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -131,6 +132,19 @@ def test_a_bomb_is_not_unpacked(wheels: Any, load: Load) -> None:
         tree.read("vllm/zeros.py")
 
 
+def test_a_member_that_lies_about_its_size_is_not_unpacked_further(wheels: Any, load: Load) -> None:
+    files = {**wheels.FILES, SCHEDULER: bytes(100 << 20)}
+    content = patched(wheels.make(files), SCHEDULER, 24, "<I", 3)
+    tree = load(content)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UntestableError):
+            tree.read(SCHEDULER)
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
+
+
 def test_a_member_larger_than_any_source_is_not_read(wheels: Any, load: Load) -> None:
     tree = load(patched(wheels.make(), SCHEDULER, 24, "<I", 1 << 30))
     with pytest.raises(UntestableError, match="1073741824 bytes"):
@@ -212,6 +226,12 @@ def test_a_record_that_cannot_be_checked_is_refused(
 ) -> None:
     with pytest.raises(UntestableError, match="RECORD"):
         load(wheels.make(record=lambda rows: [r for r in rows if r[0] != SCHEDULER] + [row]))
+
+
+def test_a_record_that_is_a_bomb_is_not_unpacked(wheels: Any, load: Load) -> None:
+    long = ["x" * (8 << 20), "", ""]
+    with pytest.raises(UntestableError, match="a bomb"):
+        load(wheels.make(record=lambda rows: [*rows, long]))
 
 
 def test_a_wheel_of_another_project_and_one_without_record_are_refused(
