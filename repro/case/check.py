@@ -88,7 +88,8 @@ def problems(part: CheckPart) -> Iterator[Problem]:
             yield from _code((*place, "code"), route.code, known)
             for setting, value in route.settings.items():
                 if message := exposure.refusal(setting, value):
-                    hint = nearest(setting, exposure.SETTINGS)
+                    known_name = setting in exposure.SETTINGS
+                    hint = None if known_name else nearest(setting, exposure.SETTINGS)
                     yield Problem((*place, "settings", setting), message, hint)
     for index, probe in enumerate(part.also):
         if probe not in known:

@@ -10,6 +10,7 @@ from importlib.resources import files
 from ..records import Scalar
 from ..report.escape import quoted
 from ..scenarios.declare import Declaration, Parameter, nearest
+from . import check
 from .model import Case, Expectation
 from .points import MAX_POINTS, named_point, settings, sweep_size, sweep_values
 from .source import Place, Problem
@@ -29,6 +30,7 @@ def problems(case: Case, scenarios: Mapping[str, Declaration]) -> list[Problem]:
         *_lanes(case),
         *_hypotheses(case),
         *_controls(case, declaration.PARAMETERS),
+        *(check.problems(case.check) if case.check else ()),
     ]
     return found or list(_contradictions(case, declaration))
 

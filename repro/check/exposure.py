@@ -80,7 +80,8 @@ def parse(texts: Mapping[str, str]) -> dict[str, Value]:
         number = name in SETTINGS and not SETTINGS[name].choices and text.isascii()
         value: Value = int(text) if number and text.isdigit() and len(text) < 9 else text
         if message := refusal(name, value):
-            raise UsageError(f"--with {message}", hint=nearest(name, SETTINGS))
+            hint = None if name in SETTINGS else nearest(name, SETTINGS)
+            raise UsageError(f"--with {message}", hint=hint)
         found[name] = value
     return found
 

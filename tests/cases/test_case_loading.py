@@ -3,6 +3,7 @@ import hashlib
 import pytest
 
 from specrepro.repro.case import load_case
+from specrepro.repro.check.defects import Defect, Route
 from specrepro.repro.errors import CaseError, Exit
 from specrepro.repro.records import Cause, Kind
 
@@ -100,12 +101,44 @@ REFUSED = {
     "unit": ("cache: block", "cache: blok", "18:10", "owners.cache", "block, row", "`block`"),
     "of a setting": ("guard: full", "guard: half", "13:11", "variants.sound.guard", "half a", None),
     "check as text": ("owners:", "check: rm\nowners:", "18:1", "check", "a mapping", None),
-    "much in check": (
+    "check without defects": (
         "owners:",
-        f"check: {{a: [{'1,' * 2000}]}}\nowners:",
+        "check: {}\nowners:",
         "18:1",
         "check",
-        "holds too much",
+        "missing",
+        None,
+    ),
+    "probe": (
+        "owners:",
+        "check: {defects: {a: {says: x, acts: [{code: {draft_gat: L-k}}]}}}\nowners:",
+        "18:47",
+        "check.defects.a.acts[0].code.draft_gat",
+        "unknown probe",
+        "`draft_gate`",
+    ),
+    "answer of a probe": (
+        "owners:",
+        "check: {defects: {a: {says: x, acts: [{code: {draft_gate: too lat}}]}}}\nowners:",
+        "18:47",
+        "check.defects.a.acts[0].code.draft_gate",
+        "draft_gate answers L-k",
+        "`too late`",
+    ),
+    "setting of an engine": (
+        "owners:",
+        "check: {defects: {a: {says: x, acts: [{code: {draft_gate: L-k}, settings: {runer: v1}}]}}}\nowners:",
+        "18:76",
+        "check.defects.a.acts[0].settings.runer",
+        "unknown setting",
+        "`runner`",
+    ),
+    "value of an engine's setting": (
+        "owners:",
+        "check: {defects: {a: {says: x, acts: [{code: {draft_gate: L-k}, settings: {k: 0}}]}}}\nowners:",
+        "18:76",
+        "check.defects.a.acts[0].settings.k",
+        "a number from 1",
         None,
     ),
 }
@@ -180,10 +213,23 @@ def test_a_valid_case_is_loaded_with_its_hash_and_lines(good, write, scenarios) 
     assert "\n".join(loaded.lines) + "\n" == good
 
 
-def test_the_parts_of_later_commands_are_kept_as_they_are(good, write, scenarios) -> None:
-    extra = "check: {defects: {a: {probes: [1, x], settings: {b: true}}}}\n"
+def test_defects_of_a_case_become_records(good, write, scenarios) -> None:
+    extra = """check:
+  also: [gate_log]
+  defects:
+    a-defect:
+      says: it is wrong
+      latent: true
+      acts:
+        - code: {draft_gate: [too late, early], shut_gate: zeros}
+          settings: {async: "on", k: 2}
+        - code: {auto_fit: stale}
+"""
     case = load_case(write(good + extra), scenarios).case
-    assert case.check == {"defects": {"a": {"probes": [1, "x"], "settings": {"b": True}}}}
+    assert case.check.also == ("gate_log",)
+    code = {"draft_gate": ("too late", "early"), "shut_gate": ("zeros",)}
+    routes = (Route(code, {"async": "on", "k": 2}), Route({"auto_fit": ("stale",)}, {}))
+    assert case.check.records() == (Defect("a-defect", "it is wrong", routes, latent=True),)
     assert case.controls == case.hypotheses == ()
 
 

@@ -20,9 +20,7 @@ def answer(sources: Sources) -> Answer:
     gated = [
         node
         for node in (sources.functions(path).values() if path else ())
-        if isinstance(node, ast.FunctionDef)
-        and GATES & names(node)
-        and _branches(node)
+        if isinstance(node, ast.FunctionDef) and GATES & names(node) and _branches(node)
     ]
     if not gated:
         raise NotFoundError(f"no branch on {GATE}")
