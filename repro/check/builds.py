@@ -214,7 +214,8 @@ class Builds:
             if path is None and not self._full:
                 size = f"{file.size / 1e6:.1f} MB" if file.size else "of unknown size"
                 raise UntestableError(
-                    f"{self._project} {build.version} has no wheel, only an sdist ({size}), which is read whole",
+                    f"{self._project} {build.version} has no wheel, only an sdist ({size}), "
+                    "which is read whole",
                     hint="--allow-full-download takes it",
                 )
             stream: BinaryIO
