@@ -96,7 +96,8 @@ def panel(case: Record, *, verbose: bool = False) -> Group:
         parts += [_indent(rows), Text()]
     if case["sweep"]:
         parts.append(_indent(Text("at the point of the case itself:", "dim")))
-    parts += [_indent(lane_table(case)), _indent(_legend(case))]
+    if _own(case):
+        parts += [_indent(lane_table(case)), _indent(_legend(case))]
     if section := matrix_section(case):
         parts += [Text(), _indent(section)]
     parts += [_indent(part) for part in _more(case, verbose)]
