@@ -24,7 +24,7 @@ from .settings import read_settings
 from .tree import Build, Told, Tree, silent
 from .versions import Wanted, expand, wanted
 from .web import RangesRefusedError, Web, file_name, shown
-from .wheel import COMMIT, WheelTree
+from .wheel_tree import COMMIT, WheelTree
 
 LARGEST_DOWNLOAD = 4 << 30  # bytes
 # what the extra `check` brings

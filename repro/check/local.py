@@ -18,7 +18,7 @@ from .archive import LARGEST_FILE, MOST_MEMBERS
 from .checkout import Checkout, checkout
 from .record import Entry, parse
 from .tree import Build
-from .wheel import COMMIT, suffixed
+from .wheel_tree import COMMIT, suffixed
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution

@@ -16,7 +16,7 @@ from ..report.escape import quoted
 from .archive import LARGEST_FILE, check_names
 from .cache import Cache
 from .tree import Build, Told
-from .wheel import suffixed
+from .wheel_tree import suffixed
 
 LARGEST = 1 << 30  # bytes unpacked; vLLM's has 0.2 GB
 MOST_KEPT = 256 << 20  # bytes
