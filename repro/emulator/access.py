@@ -10,7 +10,7 @@ from .dtypes import DTYPES, SIGNED, Array, DType
 from .memory import GENERIC, LOCAL, SHARED
 from .program import MASK, File
 from .ptx import Address, Instruction, Operand, Register, Symbol
-from .site import Site
+from .sites import Site
 
 # Order and caching of accesses: in an emulated launch each is done when it is executed.
 IGNORED = frozenset(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .dtypes import Array
-from .site import Site
+from .sites import Site
 
 
 class Copy(NamedTuple):

@@ -1,10 +1,13 @@
 """Races between the blocks of a launch, which nothing but atomic accesses orders.
 
-Each buffer notes what touches it. After a batch of blocks a quick look tells whether they may have
-raced; what they touched is kept for the batches after it.
+Each buffer notes what touches it. At the end of the launch a quick look tells whether blocks may
+have raced. If they may, or there is too much to note, it is gone through batch by batch, and what
+was touched is kept for the batches after it.
 """
 
 from __future__ import annotations
+
+from itertools import groupby
 
 import numpy as np
 
@@ -13,10 +16,10 @@ from .geometry import Geometry
 from .races import Races, Side
 from .report import touched
 from .shadow import AGENT_BITS, AGENTS, SITES, TIME_SHIFT, Shadow, Touch, alone, written_bytes
-from .site import RACES, Site
+from .sites import RACES, Site
 from .storage import Storage
 
-LIMIT = 1 << 19  # accesses noted before they are gone through
+LIMIT = 1 << 20  # accesses to one buffer noted before they are gone through
 THREAD_BITS = 44  # of an entry of an earlier batch: the thread's number in the launch, from 1
 THREADS = (1 << THREAD_BITS) - 1
 LEAD = 31  # bytes before the first, so that granules are aligned as addresses are
@@ -30,7 +33,7 @@ class GlobalRaces:
         self.storage, self.races, self.grain = storage, races, grain
         self.lead = storage.base & LEAD
         self.size = storage.data.size + self.lead
-        self.noted: list[Touch] = []
+        self.noted: list[tuple[Touch, Geometry]] = []
         self.count = 0
         self.geometry: Geometry
         self.sites: list[Site] = []
@@ -43,22 +46,44 @@ class GlobalRaces:
     def touch(self, site: Site, at: Array, lanes: Array | None, values: tuple[Array, ...]) -> None:
         """Note an access: its records of the window of its width."""
         skipped = -self.storage.base % site.width
-        self.noted.append(Touch(site, at + (self.lead + skipped) // site.width, lanes, values))
+        if self.lead:
+            at = at + (self.lead + skipped) // site.width
+        self.noted.append((Touch(site, at, lanes, values), self.geometry))
         self.count += at.size
         if self.count > LIMIT:
             self._go_through(again=True)
 
-    def settle(self, *, last: bool) -> None:
-        """The batch has ended. last: it was the last one."""
-        if self.noted:
-            self._go_through(again=not last)
+    def settle(self) -> None:
+        """The launch has ended."""
+        if self.noted and (self.earlier or not self._quiet(self.noted)):
+            self._go_through(again=False)
+
+    def _quiet(self, noted: list[tuple[Touch, Geometry]]) -> bool:
+        """Whether a quick look sees no race."""
+        if not any(touch.site.writes for touch, _ in noted):
+            return True
+        touches = []
+        for touch, geometry in noted:
+            blocks = (geometry.row + (geometry.first + 1)).astype(np.int32)
+            if blocks.size == 1:
+                blocks = np.broadcast_to(blocks, geometry.lanes)
+            touches.append((touch, blocks if touch.lanes is None else blocks[touch.lanes]))
+        return alone(touches, self.size)
 
     def _go_through(self, *, again: bool) -> None:
+        """Look at what is noted batch by batch. again: more will come."""
         noted, self.noted, self.count = self.noted, [], 0
+        now = self.geometry
+        for first, batch in groupby(noted, key=lambda each: each[1].first):
+            part = list(batch)
+            self.geometry = part[0][1]
+            self._batch(part, again=again or first != now.first)
+        self.geometry = now
+
+    def _batch(self, part: list[tuple[Touch, Geometry]], *, again: bool) -> None:
+        noted = [touch for touch, _ in part]
         writes = any(touch.site.writes for touch in noted)
-        if writes and not alone(
-            noted, self._block, self.geometry.lane, self.size, same_is_fine=False
-        ):
+        if not self._quiet(part):
             self._within(noted)
         if self.earlier and (writes or not self.earlier.keys() <= {"read", "poll"}):
             for touch in noted:

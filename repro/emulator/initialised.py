@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .dtypes import UNSIGNED, Array
-from .site import Site
+from .sites import Site
 from .storage import Storage
 
 # What a record of 1, 2, 4 and 8 written bytes is.

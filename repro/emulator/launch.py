@@ -120,12 +120,12 @@ def launch(
             with np.errstate(all="ignore"):
                 machine.run(max_instructions - instructions)
                 finish(machine.memory)
-                for each in watched:
-                    each.settle(last=first + count == grid[0] * grid[1] * grid[2])
         except StopLaunch:
             break
         finally:
             instructions += machine.executed
+    for each in watched:
+        each.settle()
     return LaunchReport(
         recorder.accesses(buffers),
         instructions,

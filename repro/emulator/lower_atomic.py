@@ -15,7 +15,7 @@ from .dtypes import DTYPES, FLOATS, Array
 from .memory import GENERIC, SHARED, Memory
 from .program import MEMORY, File, Op
 from .ptx import Instruction, Operand, Sink, Vector
-from .site import Site
+from .sites import Site
 
 
 def atomic(builder: Builder, instruction: Instruction) -> None:

@@ -15,7 +15,7 @@ from .lower_memory import gathered
 from .memory import SHARED, Memory
 from .program import MASK, MEMORY, File
 from .ptx import Immediate, Instruction, Negated, Operand, Register
-from .site import Site
+from .sites import Site
 
 U32 = UNSIGNED[4]
 SIZES = (4, 8, 16)

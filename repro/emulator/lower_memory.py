@@ -15,7 +15,7 @@ from .memory import GENERIC, LOCAL, SHARED, Memory, Piece
 from .program import MEMORY, File, Op
 from .ptx import Address, Instruction, Operand, Register, Sink, Symbol, Vector
 from .rounding import canonical
-from .site import Site
+from .sites import Site
 from .storage import LOCAL_TAG, PARAMETER_TAG, SHARED_TAG, TAG_BITS, window_start
 
 WINDOWS = {SHARED: window_start(SHARED_TAG), LOCAL: window_start(LOCAL_TAG)}

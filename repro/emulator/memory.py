@@ -17,7 +17,7 @@ from .geometry import Geometry
 from .initialised import carry, complete, mark, missing
 from .report import Recorder
 from .shared_races import SharedRaces
-from .site import Site
+from .sites import Site
 from .storage import LOCAL_TAG, SHARED_TAG, TAG_BITS, Storage
 
 GENERIC, SHARED, LOCAL = "generic", "shared", "local"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .dtypes import Array
 from .geometry import Geometry, Triple
 from .ptx import Place
-from .site import Site
+from .sites import Site
 from .storage import Storage
 
 DOES = {"read": "reads", "poll": "polls", "write": "writes", "atomic": "updates"}
@@ -19,7 +19,7 @@ DOES = {"read": "reads", "poll": "polls", "write": "writes", "atomic": "updates"
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """The other side of a race. access: what it does (site.RACES). block, thread: of one."""
+    """The other side of a race. access: what it does (sites.RACES). block, thread: of one."""
 
     access: str
     block: Triple

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .dtypes import UNSIGNED, Array
-from .site import RACES, Site
+from .sites import RACES, Site
 
 AGENT_BITS, SITE_BITS = 20, 16
 TIME_SHIFT = AGENT_BITS + SITE_BITS
@@ -153,29 +153,21 @@ def written_bytes(touch: Touch, lanes: Array) -> Array:
     return raw.view(np.uint8).reshape(lanes.size, touch.site.width)
 
 
-def alone(
-    touches: list[Touch],
-    agents: Callable[[Array], Array],
-    lane: Array,
-    size: int,
-    *,
-    same_is_fine: bool,
-) -> bool:
+def alone(touches: list[tuple[Touch, Array]], size: int, *, lane: Array | None = None) -> bool:
     """Whether no byte of `size` bytes is written by one agent and touched by another.
 
-    A quick look that may say no for nothing. Atomic accesses do not count against each other;
-    same_is_fine: nor do writes of one instruction that leave the same value. lane: every lane of
-    the batch.
+    A quick look that may say no for nothing. touches: each with its agents, int32 from 1 on, one an
+    access. Atomic accesses do not count against each other; nor do, where the lanes of the batch
+    are given, writes of one instruction that leave the same value.
     """
-    if not any(touch.site.writes for touch in touches):
+    if not any(touch.site.writes for touch, _ in touches):
         return True
-    grain = min(touch.site.width for touch in touches)
+    grain = min(touch.site.width for touch, _ in touches)
     owners = np.zeros(-(-size // grain // MOST) * MOST, np.int32)
     placed = []
     fresh = True
-    for touch in touches:
-        site, at, lanes = touch[:3]
-        mine: Array = agents(lane if lanes is None else lanes) + 1
+    for touch, mine in touches:
+        site, at = touch[:2]
         if at.size != mine.size:
             at = np.broadcast_to(at, mine.shape)
         view: Array = owners
@@ -193,7 +185,7 @@ def alone(
         view[at] = ATOMIC if site.atomic else mine
         if site.atomic or not np.logical_or.reduce(view[at] != mine, axis=None):
             continue
-        if not (same_is_fine and _same(touch, lane)):
+        if lane is None or not _same(touch, lane):
             return False
     for site, view, at, mine in placed:
         if not site.writes:

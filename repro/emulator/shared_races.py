@@ -10,14 +10,13 @@ they may be forgotten; else they are gone through one by one.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from .copies import Copies
 from .dtypes import Array
 from .geometry import WARP, Geometry
 from .named_order import NamedOrder
+from .order_events import Arrived, Gathered, Meeting, Passed
 from .races import Side
 from .report import Recorder, touched
 from .shadow import (
@@ -32,38 +31,13 @@ from .shadow import (
     alone,
     written_bytes,
 )
-from .site import Site
+from .sites import Site
 from .storage import Storage
 
 LIMIT = 1 << 19  # accesses noted before they are gone through
+BITS = np.arange(WARP, dtype=np.uint32)
+MOST_APART = 4  # times as much, for warps
 FEW, APART = 4, 1 << 22  # barriers, bytes: how much the quick look keeps apart
-
-
-class Meeting(NamedTuple):
-    """Threads `mask` (None: all) met, each those that its bits in `members` name."""
-
-    mask: Array | None
-    members: Array
-
-
-class Passed(NamedTuple):
-    """The blocks `rows` passed a barrier."""
-
-    rows: Array
-
-
-class Arrived(NamedTuple):
-    """Threads `mask` came to barrier `number` and went on."""
-
-    mask: Array
-    number: int
-
-
-class Gathered(NamedTuple):
-    """Threads `mask`, not all of their blocks, passed barrier `number`."""
-
-    mask: Array
-    number: int
 
 
 class SharedRaces:
@@ -74,9 +48,11 @@ class SharedRaces:
     ) -> None:
         self.storage, self.geometry, self.recorder, self.grain = storage, geometry, recorder, grain
         self.copies = copies
+        self.lanes = (geometry.lane + 1).astype(np.int32)
         self.noted: list[Touch | Meeting | Passed | Arrived | Gathered] = []
         self.size = 0
         self.begun = False  # whether a copy is among what is noted
+        self.met = False  # whether a meeting is
         self.turns = 0  # barriers that some blocks passed without the others
         self.carried = False  # what was gone through since the last barrier of all is in `shadow`
         self.time = 1
@@ -107,7 +83,11 @@ class SharedRaces:
     def meet(self, mask: Array | None, members: Array) -> None:
         """Threads of a warp have met."""
         if self.noted or self.carried:
+            last = self.noted[-1] if self.noted else None
+            if isinstance(last, Meeting) and last.mask is mask and last.members is members:
+                return  # again, with nothing between
             self.noted.append(Meeting(mask, members))
+            self.met = True
 
     def passed(self, rows: Array | None = None) -> None:
         """The blocks `rows` (None: all) have passed a barrier."""
@@ -146,7 +126,7 @@ class SharedRaces:
     def _forget(self) -> None:
         self.noted.clear()
         self.size = self.turns = 0
-        self.begun = False
+        self.begun = self.met = False
 
     def _asynchronous(self) -> bool:
         """Whether accesses before the last barrier still count."""
@@ -176,9 +156,52 @@ class SharedRaces:
             at = touch.at
             if passed is not None and passed.any():
                 at = at + self._of_rows(passed, touch.lanes) * (size // touch.site.width)
-            moved.append(touch._replace(at=at))
+            lanes = self.lanes if touch.lanes is None else self.lanes[touch.lanes]
+            moved.append((touch._replace(at=at), lanes))
         size *= 1 + int(most.max())
-        return alone(moved, _itself, self.geometry.lane, size, same_is_fine=True)
+        if alone(moved, size, lane=self.geometry.lane):
+            return True
+        if not self.met:
+            return False
+        # No warp with another one, and no thread of a warp with another since they met.
+        apart = [(touch, (mine - 1) // WARP + 1) for touch, mine in moved]
+        return alone(apart, size, lane=self.geometry.lane) and self._quiet_in_warps()
+
+    def _quiet_in_warps(self) -> bool:
+        """The same between two meetings of a whole warp, for threads of one warp."""
+        size = self.storage.data.size
+        threads = self._threads()
+        turns = np.zeros(len(threads), np.int64)
+        moved = []
+        for each in self.noted:
+            if isinstance(each, Passed):
+                turns = turns + np.repeat(each.rows, self.geometry.padded // WARP)
+            elif isinstance(each, Meeting):
+                turns = turns + self._whole(each, threads)
+            elif isinstance(each, Touch):
+                lanes = self.geometry.lane if each.lanes is None else each.lanes
+                at = each.at + turns[lanes // WARP] * (size // each.site.width)
+                moved.append((each._replace(at=at), self.lanes[lanes]))
+        size *= 1 + int(turns.max())
+        return size <= APART * MOST_APART and alone(moved, size, lane=self.geometry.lane)
+
+    def _threads(self) -> Array:
+        """bool[warps, 32]: the lanes that are threads."""
+        running = self.geometry.running
+        threads = np.ones(self.geometry.lanes, np.bool_) if running is None else running
+        return threads.reshape(-1, WARP)
+
+    def _whole(self, meeting: Meeting, threads: Array) -> Array:
+        """bool[warps]: those of which all threads met each other."""
+        here = threads if meeting.mask is None else meeting.mask.reshape(-1, WARP)
+        members = meeting.members.view(np.uint32)
+        if members.size == 1:
+            named = np.broadcast_to((members >> BITS) & 1, threads.shape).astype(np.bool_)
+        else:
+            common = np.bitwise_and.reduce(members.reshape(-1, WARP), axis=1)
+            named = ((common[:, None] >> BITS) & 1).astype(np.bool_)
+        whole: Array = ((here == threads) & (named | ~threads)).all(axis=1)
+        return whole
 
     def _of_rows(self, values: Array, lanes: Array | None) -> Array:
         lanes = self.geometry.lane if lanes is None else lanes
@@ -258,22 +281,19 @@ class SharedRaces:
         return np.where(alike, np.maximum(known, inside), known)
 
     def _meet(self, meeting: Meeting) -> None:
-        shape = (-1, WARP)
-        geometry = self.geometry
-        threads = np.ones(geometry.lanes, np.bool_)
-        threads = threads if geometry.running is None else geometry.running
-        here = threads if meeting.mask is None else meeting.mask
-        here, threads = here.reshape(shape), threads.reshape(shape)
-        members = np.broadcast_to(meeting.members.view(np.uint32), geometry.lanes).reshape(shape)
-        named = ((members[:, :, None] >> np.arange(WARP, dtype=np.uint32)) & 1).astype(np.bool_)
-        whole = (here == threads).all(1) & (named | ~threads[:, None, :]).all((1, 2))
+        threads = self._threads()
+        here = threads if meeting.mask is None else meeting.mask.reshape(-1, WARP)
+        whole = self._whole(meeting, threads)
         self.warps[whole] = self.time
         part = (~whole & here.any(1)).nonzero()[0]
         if not part.size:
             return
         if self.pairs is None:
             self.pairs = np.zeros((here.shape[0], WARP, WARP), np.int64)
-        together = named[part] & here[part][:, :, None] & here[part][:, None, :]
+        lanes = self.geometry.lanes
+        members = np.broadcast_to(meeting.members.view(np.uint32), lanes).reshape(-1, WARP)[part]
+        named = ((members[:, :, None] >> BITS) & 1).astype(np.bool_)
+        together = named & here[part][:, :, None] & here[part][:, None, :]
         known = np.maximum(self.pairs[part], self.warps[part][:, None, None])
         # What any of those it meets knows, a lane knows from now on.
         spread = known.copy()
@@ -301,10 +321,6 @@ class SharedRaces:
                 touched(offsets, 1 << self.grain, 1),
                 self.geometry,
             )
-
-
-def _itself(lanes: Array) -> Array:
-    return lanes
 
 
 def _warp(lanes: Array) -> Array:

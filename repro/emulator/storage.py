@@ -10,7 +10,7 @@ import numpy as np
 
 from ..ops import Owners
 from .dtypes import Array, DType
-from .site import Site
+from .sites import Site
 
 TAG_BITS = 48  # an address is tag << TAG_BITS | where in the storage
 MIDDLE = 1 << 46  # where a buffer begins: far from the next tag, however far an overrun goes
