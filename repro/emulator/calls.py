@@ -32,8 +32,8 @@ from .ptx import (
 )
 from .rewriting import needs_rewriting, rewritten
 
-MAX_INSTRUCTIONS = 200_000  # of a kernel with its functions
-MAX_RECURSIVE = 20_000  # the same, where functions call themselves
+MAX_INSTRUCTIONS = 50_000  # of a kernel with its functions
+MAX_RECURSIVE = 8_000  # the same, where functions call themselves
 DEPTHS = (64, 32, 16, 8, 4, 2)  # of functions that call themselves; the first that is not too long
 MAX_CALLS = 100  # of functions in functions
 
@@ -58,6 +58,8 @@ def expanded(kernel: Kernel) -> Kernel:
         try:
             expansion.put(kernel.body, kernel.labels, kernel.variables, Names("", {}), None)
         except TooLongError:
+            if not expansion.recursive:
+                break
             continue
         return _laid_out(kernel, tuple(expansion.body), expansion.labels, expansion.variables)
     raise UnsupportedError(
