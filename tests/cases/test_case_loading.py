@@ -127,7 +127,8 @@ REFUSED = {
     ),
     "setting of an engine": (
         "owners:",
-        "check: {defects: {a: {says: x, acts: [{code: {draft_gate: L-k}, settings: {runer: v1}}]}}}\nowners:",
+        "check: {defects: {a: {says: x, acts: [{code: {draft_gate: L-k}, settings: {runer: v1}}]}}}"
+        "\nowners:",
         "18:76",
         "check.defects.a.acts[0].settings.runer",
         "unknown setting",
@@ -135,7 +136,8 @@ REFUSED = {
     ),
     "value of an engine's setting": (
         "owners:",
-        "check: {defects: {a: {says: x, acts: [{code: {draft_gate: L-k}, settings: {k: 0}}]}}}\nowners:",
+        "check: {defects: {a: {says: x, acts: [{code: {draft_gate: L-k}, settings: {k: 0}}]}}}"
+        "\nowners:",
         "18:76",
         "check.defects.a.acts[0].settings.k",
         "a number from 1",

@@ -1,7 +1,7 @@
 """The child: reads what is asked for, locks itself, runs the probes, says one JSON line each.
 
-Its folder holds this package as `code/check/…`, the files of the build as `files/…`, and `job.json`.
-Answers go to the file descriptor it is told.
+Its folder holds this package as `code/check/…`, the files of the build as `files/…`, and
+`job.json`. Answers go to the file descriptor it is told.
 """
 
 from __future__ import annotations
