@@ -13,6 +13,7 @@ from ..errors import UnsupportedError
 from .checks import BARRIER
 from .dtypes import Array
 from .geometry import WARP
+from .meetings import named_by, strangers
 from .memory import Memory
 from .named_barriers import NamedBarriers
 from .program import BARRIERS, MASK, Block, End, File, Program
@@ -288,7 +289,7 @@ class Machine:
         here = mask.reshape(shape)
         wanted = named.astype(np.bool_).reshape(shape)
         if members.size > 1:  # a lane's mask counts only where that lane is
-            wanted = self._named_by(members, here)
+            wanted = named_by(members, here)
         missing = wanted & ~here
         if self.living is not None:
             missing = missing & self.living.reshape(shape)
@@ -315,7 +316,7 @@ class Machine:
         if self.races is not None:
             self.races.meet(mask, members)
         if self.barriers_matter:
-            unnamed = self._unnamed(members, mask)
+            unnamed = strangers(members, mask, self.geometry)
             if unnamed.size:
                 self.memory.recorder.diverged(block.first.place, unnamed, self.geometry)
 
@@ -324,28 +325,6 @@ class Machine:
         if mask is None or self.living is None:
             return mask is None
         return mask is self.living or not np.logical_or.reduce(mask ^ self.living)
-
-    def _unnamed(self, members: Array, mask: Array | None) -> Array:
-        """Lanes whose member mask leaves them out, or that meet lanes with another mask."""
-        geometry = self.geometry
-        masks = np.broadcast_to(members.view(np.uint32), geometry.lanes).reshape(-1, WARP)
-        here = np.ones(geometry.lanes, np.bool_) if mask is None else mask
-        if mask is None and geometry.running is not None:
-            here = geometry.running
-        here = here.reshape(-1, WARP)
-        bits = np.arange(WARP, dtype=np.uint32)
-        named = ((masks[:, :, None] >> bits) & 1).astype(np.bool_)
-        own = named[:, bits, bits]
-        other = masks[:, :, None] != masks[:, None, :]
-        wrong = ~own | (named & other & here[:, None, :]).any(axis=2)
-        return np.flatnonzero(here & wrong)
-
-    def _named_by(self, members: Array, here: Array) -> Array:
-        """bool[warps, 32]: lanes that some present lane's member mask names."""
-        bits = np.where(here, members.view(np.uint32).reshape(here.shape), 0)
-        union = np.bitwise_or.reduce(bits, axis=1)
-        result: Array = ((union[:, None] >> np.arange(WARP, dtype=np.uint32)) & 1).astype(np.bool_)
-        return result
 
     def _unpark(self) -> bool:
         """Nothing can run: let those go on whose warp has become complete. False: all ended."""
