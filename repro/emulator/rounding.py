@@ -49,7 +49,7 @@ def fma32(a: Array, b: Array, c: Array) -> Array:
     total = product + c
     # Rounding twice differs only where the first result is the middle of two float32, which ends
     # in at least 28 zeros.
-    if np.logical_and.reduce((total.view(np.int64) & _LOW_28) != 0):
+    if np.logical_and.reduce((total.view(np.int64) & _LOW_28) != 0, axis=None):
         return total.astype(F32)
     return add_odd(product, c.astype(F64)).astype(F32)
 
