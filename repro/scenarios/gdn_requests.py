@@ -161,8 +161,9 @@ class Scheduler:
     def _chunk(self, request: Request) -> Row:
         setup, start = self.setup, request.computed
         count = min(setup.chunk, request.prompt - start)
-        if setup.prefix_caching and start + count < request.prompt:
-            count -= (start + count) % setup.mamba_block  # chunks end at block borders
+        past = (start + count) % setup.mamba_block
+        if setup.prefix_caching and past < count:
+            count -= past  # a chunk ends at a block border, so that the state there is kept
         first = start == request.cached
         source, base = setup.column(start), setup.column(start + count)
         if setup.fault == "wrong_block_unit" and first and start:
