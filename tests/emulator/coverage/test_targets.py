@@ -22,7 +22,7 @@ CUDA = [op for op in OPS if (KERNELS / op / "kernel.cu").exists()]
 # Triton writes for sm_80 and later, NVRTC 13 for sm_75 and later.
 CASES = [(op, target) for op in OPS for target in (90, 100, 120)] + [(op, 75) for op in CUDA]
 COUNT = 1 << 14
-SIZE = 4
+SIZE, STRIDE = 4, 64  # rows do not overlap, or blocks would write over each other
 DTYPES = {"fp16": np.float16, "fp32": np.float32, "fp64": np.float64, "b16": np.uint16}
 HEADER = "\n.address_size 64\n.entry k(.param .u64 p) { .reg .b64 %a; .reg .b32 %r; "
 
@@ -61,7 +61,7 @@ def outcome(kernel: CompiledKernel) -> dict[str, Any]:
         elif kind.startswith("fp"):
             values.append(0.5)
         elif kind.startswith(("i", "u")):
-            values.append(SIZE)
+            values.append(STRIDE if "stride" in parameter.name else SIZE)
         else:
             values.append(None)
     (entry,) = parse(kernel.ptx).kernels.values()
