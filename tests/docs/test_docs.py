@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from specrepro.repro.case import load_case, shipped_cases
-from specrepro.repro.case.model import Case, Expectation, ExpectedFinding
+from specrepro.repro.case.model import Case, Control, Expectation, ExpectedFinding, Hypothesis
 from specrepro.repro.compilation import CompilerMissingError, compiler_version
 from specrepro.repro.errors import PRECEDENCE, Exit
 from specrepro.repro.lanes.catalog import CATALOG
@@ -279,6 +279,8 @@ def test_the_tables_of_words_name_every_one(heading: str, words: type[Cause]) ->
         ("The keys", Case),
         ("An expectation", Expectation),
         ("An expected finding", ExpectedFinding),
+        ("A hypothesis", Hypothesis),
+        ("A control", Control),
     ],
 )
 def test_the_tables_of_keys_name_every_one(heading: str, model: type[Case]) -> None:
