@@ -158,6 +158,8 @@ def ratio_row(title: str, cells: Sequence[Cell]) -> tuple[str, ...]:
 
 
 def number(ratio: float) -> str:
+    if ratio < 0.05:
+        return "<0.05"
     return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
 
 
