@@ -14,6 +14,8 @@ from .stubs import Ghost, Ghosts, Record
 DRAFTS = 4
 LOOPS = ("multi_step_decode", "_multi_step_decode")
 ONE_STEP = "generate_draft"
+# drafters of models that draft by themselves
+NOT_MTP = ("draft_model/", "standalone_ar/")
 FUSED, FUSED_CALLER = "_generate_fused_drafts", "_fused_multi_step_decode"
 
 
@@ -51,9 +53,12 @@ def by_name(sources: Sources, *names: str) -> list[tuple[str, Function]]:
 
 
 def worst(answers: Sequence[Answer], order: Sequence[str]) -> Answer:
-    """Of several drafters the one whose value comes first in `order`; of equals the last, which
-    is the one that MTP uses where releases have two."""
-    return min(reversed(answers), key=lambda answer: order.index(str(answer.value)))
+    """Of several drafters the one whose value comes first in `order`, of equals one of MTP's."""
+
+    def rank(answer: Answer) -> tuple[int, bool]:
+        return order.index(str(answer.value)), any(name in answer.path for name in NOT_MTP)
+
+    return min(answers, key=rank)
 
 
 def is_build(name: str) -> bool:
