@@ -15,7 +15,9 @@ from specrepro.repro.emulator.launch import Buffer, LaunchReport, launch
 from specrepro.repro.emulator.ptx import Kernel, parse
 from specrepro.repro.errors import SpecreproError, UnsupportedError
 
-TEXTS = [path.read_text() for path in sorted((Path(__file__).parent / "ptx").glob("*.ptx"))]
+FILES = sorted(Path(__file__).parent.glob("ptx/*.ptx"))
+FILES += sorted(Path(__file__).parent.glob("coverage/ptx/*.ptx"))
+TEXTS = [path.read_text() for path in FILES]
 PIECES = [*"{}()[];,.%@!|+-:<>", "%r1", "%p1", "0f7F800000", "-1", "ld.global.u32", "bra", "\x00"]
 
 
