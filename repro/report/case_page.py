@@ -50,6 +50,7 @@ def case_page(loaded: LoadedCase, declaration: Declaration) -> Group:
         ("protocol", _lines(case.protocol)),
         ("sweep", _lines(f"{name}: {_values(spec)}" for name, spec in case.sweep.items())),
         ("lanes", Text(", ".join(case.lanes))),
+        ("defects, for check", _lines(_defects(case))),
         ("owners", _lines(f"{tensor}, by {unit}" for tensor, unit in case.owners.items())),
     )
     parts: list[RenderableType] = [
@@ -111,6 +112,11 @@ def _control(control: Control) -> str:
         stage = "" if control.reported.stage is None else f", stage {control.reported.stage} first"
         said = control.reported.outcome.replace("_", " ") + stage
     return f"{control.id}: {control.title}: {'of the report' if control.facts else said}"
+
+
+def _defects(case: Case) -> Iterator[str]:
+    for name, part in case.check.defects.items() if case.check else ():
+        yield f"{name}: {part.says}" + (" (latent)" if part.latent else "")
 
 
 def _expectation(expectation: Expectation) -> str:
