@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 from .errors import UsageError
+from .escape import quoted
 from .records import Prediction, Scalar, Status, Trial
-from .report.escape import quoted
 from .scenarios import registry
 from .scenarios.declare import Declaration, nearest
 

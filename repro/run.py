@@ -20,13 +20,13 @@ from typing import Any
 from . import store
 from .case import Case, LoadedCase, load_case, override
 from .errors import Exit, InterruptedRunError, UsageError, worst
+from .escape import quoted
 from .hypotheses import weigh
 from .judge import Judgement, judge
 from .lanes.catalog import CATALOG
 from .lanes.process import Children, Ending, complete, read_results, run_child
 from .plan import Plan, plan
 from .records import Cause, RunVerdict, Status, TrialResult
-from .report.escape import quoted
 from .run_record import case_record, run_record
 
 MEMORY_LIMIT = 4 << 30  # bytes of address space of a CPU lane's child

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import RunNotFoundError, UsageError
-from .report.escape import quoted
+from .escape import quoted
 
 REQUEST = "request.json"  # what was asked for; there from the start
 RESULT = "run.json"

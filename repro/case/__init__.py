@@ -13,8 +13,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ..errors import CaseError
+from ..escape import printable
 from ..records import LANES
-from ..report.escape import printable
 from ..scenarios.declare import Declaration
 from ..scenarios.registry import Declarations
 from . import problems, rules

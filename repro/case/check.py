@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, Strict
 from ..check import exposure
 from ..check.defects import Defect, Route
 from ..check.probes import PROBES, load
-from ..report.escape import quoted
+from ..escape import quoted
 from ..scenarios.declare import nearest
 from .source import Place, Problem
 from .values import CaseId, Line, OneOrMore, ScalarValue

@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from ..errors import UsageError
+from ..escape import printable, quoted
 from ..records import Scalar
-from ..report.escape import printable, quoted
 from ..scenarios.declare import Declaration, defaults, nearest, show
 from ..scenarios.registry import Declarations
 from .model import Case

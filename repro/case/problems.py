@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ..report.escape import quoted
+from ..escape import quoted
 from ..scenarios.declare import nearest, nearest_name
 from .model import (
     Case,

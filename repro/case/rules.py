@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 
+from ..escape import quoted
 from ..records import Scalar
-from ..report.escape import quoted
 from ..scenarios.declare import Declaration, Parameter, nearest
 from . import check
 from .model import Case, Expectation

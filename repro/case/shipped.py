@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from ..errors import CaseError
-from ..report.escape import printable, quoted
+from ..escape import printable, quoted
 from ..scenarios.declare import nearest
 
 SUFFIX = ".yaml"

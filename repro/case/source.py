@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CaseError
-from ..report.escape import printable
+from ..escape import printable
 
 MAX_BYTES = 1 << 20
 

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, cast
 import yaml
 from yaml.resolver import Resolver
 
-from ..report.escape import printable, quoted
+from ..escape import printable, quoted
 from .source import Place, Position, Problem, failure, position_after
 
 MAX_DEPTH = 20

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable
 
 from ..errors import UntestableError
-from ..report.escape import quoted
+from ..escape import quoted
 
 MOST_MEMBERS = 200_000
 LARGEST_FILE = 16 << 20  # bytes of one file that is read; vLLM's largest Python file has 0.4 MB

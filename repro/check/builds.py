@@ -13,7 +13,7 @@ from typing import BinaryIO
 from urllib.parse import urldefrag
 
 from ..errors import UntestableError, UsageError
-from ..report.escape import printable, quoted
+from ..escape import printable, quoted
 from .cache import Cache, default_folder
 from .index import Index, local_path
 from .local import folder, installed

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from ..errors import UsageError
-from ..report.escape import quoted
+from ..escape import quoted
 from ..scenarios.declare import nearest
 
 

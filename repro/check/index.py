@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from ..errors import UntestableError
-from ..report.escape import printable, quoted
+from ..escape import printable, quoted
 from .cache import Cache
 from .releases import ReleaseFile, label
 from .settings import Settings

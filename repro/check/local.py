@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from ..errors import UntestableError, UsageError
-from ..report.escape import quoted
+from ..escape import quoted
 from .archive import LARGEST_FILE, MOST_MEMBERS
 from .checkout import Checkout, checkout
 from .record import Entry, parse

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from ..errors import UntestableError
-from ..report.escape import quoted
+from ..escape import quoted
 from .web import Web
 
 # The end record of an archive and its longest comment.

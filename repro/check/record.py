@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..errors import UntestableError
-from ..report.escape import quoted
+from ..escape import quoted
 from .cache import Cache
 
 ALGORITHMS = {"sha256", "sha384", "sha512"}

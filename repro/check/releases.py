@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import UntestableError, UsageError
-from ..report.escape import printable, quoted
+from ..escape import printable, quoted
 
 if TYPE_CHECKING:
     from packaging.version import Version

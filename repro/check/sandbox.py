@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from ..errors import UntestableError
-from ..report.escape import printable, quoted
+from ..escape import printable, quoted
 
 ENVIRONMENT = ("LANG", "LC_ALL", "LD_LIBRARY_PATH")
 MOST_ANSWERS = 1 << 20  # bytes

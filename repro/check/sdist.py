@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import BinaryIO
 
 from ..errors import UntestableError
-from ..report.escape import quoted
+from ..escape import quoted
 from .archive import LARGEST_FILE, check_names
 from .cache import Cache
 from .tree import Build, Told

@@ -12,8 +12,8 @@ from ... import __version__
 from .. import store
 from ..case import LoadedCase
 from ..errors import Exit, UntestableError, UsageError
+from ..escape import quoted
 from ..records import to_json
-from ..report.escape import quoted
 from ..run_record import environment
 from ..scenarios.declare import nearest
 from . import exposure

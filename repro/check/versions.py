@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from ..errors import UsageError
-from ..report.escape import quoted
+from ..escape import quoted
 
 if TYPE_CHECKING:
     from packaging.version import Version

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from ..errors import UntestableError
-from ..report.escape import printable, quoted
+from ..escape import printable, quoted
 from .settings import Settings
 from .tree import Told
 

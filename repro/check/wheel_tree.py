@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..errors import UntestableError
-from ..report.escape import quoted
+from ..escape import quoted
 from .archive import check_size, extract, members
 from .cache import Cache
 from .ranges import SHORTEST_TAIL, Span, Window, coalesce

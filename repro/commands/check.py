@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..errors import UsageError
-from ..report.escape import printable, quoted
+from ..escape import printable, quoted
 from .options import Json, OneCase, Quiet, Runs, Timeout, Verbose
 
 Vllm = Annotated[

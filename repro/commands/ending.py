@@ -75,7 +75,7 @@ def _explained(error: BaseException) -> int:
 
 
 def _internal(error: BaseException) -> SpecreproError:
-    from ..report.escape import printable
+    from ..escape import printable
 
     what = printable(f"{type(error).__name__}: {error}")[:200]
     try:

@@ -12,9 +12,9 @@ def show(case: OneCase, json: Json = False, quiet: Quiet = False, verbose: Verbo
     """
     from ..case import load_cases
     from ..errors import UsageError
+    from ..escape import printable
     from ..report.case_page import case_json, case_page
     from ..report.console import console, print_json
-    from ..report.escape import printable
     from ..scenarios.registry import declaration
 
     loaded, *others = load_cases([case])

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from ..case.source import Place, Problem, decode, failure, read_bytes
 from ..case.text import Document, compose
-from ..report.escape import quoted
+from ..escape import quoted
 from ..scenarios.declare import nearest
 from .arguments import (
     MAX_BYTES,

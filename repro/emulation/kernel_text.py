@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from ..report.escape import quoted
+from ..escape import quoted
 from ..scenarios.declare import nearest
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..case import Case, Control, Expectation, Hypothesis, LoadedCase, named_point
+from ..escape import printable
 from ..records import Scalar
 from ..scenarios.declare import Declaration, Parameter
-from .escape import printable
 from .upstream import shorthand
 
 

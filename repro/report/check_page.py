@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from .escape import printable
+from ..escape import printable
 from .upstream import shorthand
 
 Record = Mapping[str, Any]

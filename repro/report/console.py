@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from rich.console import Console
 
 from ..errors import CaseError, SpecreproError
-from .escape import printable
+from ..escape import printable
 
 
 class Color(StrEnum):

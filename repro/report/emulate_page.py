@@ -12,8 +12,8 @@ from rich.text import Text
 
 from ..emulation.kernel_text import plain_name
 from ..emulation.wording import landing, what, who
+from ..escape import printable
 from ..records import Finding
-from .escape import printable
 
 Record = Mapping[str, Any]
 SHOWN = 10  # findings of a page; --json has more

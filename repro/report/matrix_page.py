@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .escape import printable
+from ..escape import printable
 
 Record = Mapping[str, Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from ..escape import printable
 from ..store import StoredRun
-from .escape import printable
 
 
 def print_runs(out: Console, folder: Path, runs: Sequence[StoredRun]) -> None:

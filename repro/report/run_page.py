@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from .escape import printable
+from ..escape import printable
 from .matrix_page import matrix_section
 from .run_grid import sweep_grid
 from .upstream import shorthand

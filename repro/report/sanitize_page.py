@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ..escape import printable
 from .emulate_page import SHOWN, finding_rows, said_of, warning_rows
-from .escape import printable
 
 Record = Mapping[str, Any]
 MOST_ROWS = 40  # of the table of launches; --json has all

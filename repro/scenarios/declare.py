@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..errors import UsageError
+from ..escape import quoted
 from ..records import Scalar
-from ..report.escape import quoted
 
 TRUE_FALSE = {"true": True, "false": False}
 KIND_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import cast
 
 from ..errors import UsageError
-from ..report.escape import quoted
+from ..escape import quoted
 from .declare import Declaration, nearest
 
 # name → module, relative to this package

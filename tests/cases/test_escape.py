@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specrepro.repro.report.escape import QUOTE_LENGTH, printable, quoted
+from specrepro.repro.escape import QUOTE_LENGTH, printable, quoted
 
 
 @given(st.text())

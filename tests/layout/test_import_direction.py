@@ -56,7 +56,7 @@ ROOMS = {
     "repro.run_record": "run",
     "repro.store": "store",
     "repro.report.": "report",
-    "repro.report.escape": "escape",
+    "repro.escape": "escape",
     "repro.report.case_page": "case page",
     "repro.report.emulate_page": "emulate page",
     "repro.report.sanitize_page": "emulate page",
