@@ -49,6 +49,14 @@ def print_check(
     out.print(
         Text("looked at: the code (depth source); not at kernels, not at a running engine", "dim")
     )
+    if record["cause"] != "confirmed" and any(b["verdict"] == "NOT AFFECTED" for b in builds):
+        out.print(
+            Text(
+                "NOT AFFECTED is about these defects only: the cause of the report itself is "
+                f"{printable(record['cause'])}",
+                "dim",
+            )
+        )
 
 
 def _headline(record: Record, build: Record) -> Text:
