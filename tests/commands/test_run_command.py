@@ -218,6 +218,11 @@ def test_a_sweep_draws_the_interval(specrepro: Callable[..., Any]) -> None:
     }
 
 
+def hear_interrupts() -> None:
+    """A shell's background job starts deaf to SIGINT, and so would all that it starts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def started(arguments: list[str], environment: dict[str, str], runs: Path) -> Any:
     """A run that has begun its first child."""
     process = subprocess.Popen(
@@ -226,6 +231,7 @@ def started(arguments: list[str], environment: dict[str, str], runs: Path) -> An
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
+        preexec_fn=hear_interrupts,
     )
     for _ in range(400):
         if list(runs.glob("*/*/emulator/result.ndjson")):
