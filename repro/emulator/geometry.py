@@ -104,8 +104,13 @@ class Geometry:
 
     def identities(self, lanes: Array) -> Array:
         """int64: a number for each of the threads in `lanes`, unique and ordered in the launch."""
-        row, thread = np.divmod(lanes, self.padded)
-        return (row + self.first) * self.threads + thread
+        if self.padded == self.threads:
+            return lanes + self.first * self.threads
+        return (
+            lanes
+            - lanes // self.padded * (self.padded - self.threads)
+            + (self.first * self.threads)
+        )
 
 
 def _unravel(number: int, shape: Triple) -> Triple:
