@@ -11,6 +11,7 @@ from itertools import groupby
 
 import numpy as np
 
+from .distinct import distinct, numbered
 from .dtypes import Array
 from .geometry import Geometry
 from .races import Races, Side
@@ -121,7 +122,7 @@ class GlobalRaces:
     def _within(self, noted: list[Touch]) -> None:
         """Races of blocks of this batch; an agent is a lane, its group the block."""
         parts = [self._granules(touch) for touch in noted]
-        places, compact = np.unique(np.concatenate([p[0] for p in parts]), return_inverse=True)
+        places, compact = numbered(np.concatenate([p[0] for p in parts]))
         shadow = Shadow(places.size, self.grain, self._block)
         begin = 0
         for touch, (granules, lanes) in zip(noted, parts, strict=True):
@@ -205,7 +206,7 @@ class GlobalRaces:
         mine = self.geometry.identities(lanes)
         offsets = (granules << self.grain) - self.lead
         benign = np.zeros(sites.size, np.bool_) if same is None else same
-        for number in np.unique(sites):
+        for number in distinct(sites):
             for kind in (False, True):
                 chosen = (sites == number) & (benign == kind)
                 if chosen.any():

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import UnsupportedError
 from .checks import BARRIER
+from .distinct import distinct
 from .dtypes import Array
 from .geometry import WARP
 from .meetings import named_by, strangers
@@ -189,7 +190,7 @@ class Machine:
         here = np.ones(lanes, np.bool_) if mask is None else mask
         numbers = np.broadcast_to(self.file[end.number], lanes)
         counts = np.broadcast_to(0 if end.count is None else self.file[end.count], lanes)
-        for number in np.unique(numbers[here]):
+        for number in distinct(numbers[here]):
             if not 0 <= number < BARRIERS:
                 raise UnsupportedError(f"a barrier of number {number}", where=self.name)
             chosen = here & (numbers == number)
@@ -206,7 +207,7 @@ class Machine:
     def _gathered(self, races: SharedRaces, going: Array, alive: Array) -> None:
         """Tell who passed a barrier of some threads, or of all of their block."""
         shape = (self.geometry.count, self.geometry.padded)
-        for number in np.unique(self.barriers[going]):
+        for number in distinct(self.barriers[going]):
             here = (going & (self.barriers == number)).reshape(shape)
             whole = here.any(1) & (here | ~alive.reshape(shape)).all(1)
             if whole.all():
@@ -219,7 +220,7 @@ class Machine:
 
     def _go(self, going: Array) -> None:
         """Let waiting threads go on."""
-        for at in np.unique(self.resume[going]):
+        for at in distinct(self.resume[going]):
             self._join(int(at), going & (self.resume == at))
         if self.waiting is not None:
             self.waiting = self.waiting & ~going
@@ -273,7 +274,7 @@ class Machine:
 
     def _diverged(self, lanes: Array | None, *, aligned: bool) -> None:
         """Record that waiting threads are at barriers that part them."""
-        for resume in np.unique(self.resume[lanes]):
+        for resume in distinct(self.resume[lanes]):
             barrier = self.program.blocks[int(resume) - 1].end.instruction
             if aligned and barrier.opcode == "barrier" and "aligned" not in barrier.modifiers:
                 continue

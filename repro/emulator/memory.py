@@ -12,6 +12,7 @@ from ..ops import EVERYBODY
 from ..records import Kind
 from .checks import ALIGNMENT, INITIALISED, OWNERSHIP, SHARED_RACE
 from .copies import Copies, Copy
+from .distinct import distinct
 from .dtypes import Array
 from .geometry import Geometry
 from .initialised import carry, complete, mark, missing
@@ -116,7 +117,7 @@ class Memory:
         """uint8[accesses, width]: whether somebody wrote the bytes there; None: all of them."""
         found: Array | None = None
         tags = addresses >> TAG_BITS
-        for tag in np.unique(tags):
+        for tag in distinct(tags):
             storage = self.storages.get(int(tag))
             if storage is None or storage.marks is None:
                 continue
@@ -191,7 +192,7 @@ class Memory:
         addresses = np.broadcast_to(addresses, lanes.shape)
         tags = addresses >> TAG_BITS
         pieces = []
-        for tag in np.unique(tags):
+        for tag in distinct(tags):
             which = np.flatnonzero(tags == tag)
             storage = self.storages.get(int(tag))
             pieces += self._one(site, storage, addresses[which], lanes[which], which, values)

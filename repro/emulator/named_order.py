@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .distinct import distinct
 from .dtypes import Array
 from .geometry import WARP, Geometry
 
@@ -40,7 +41,7 @@ class NamedOrder:
         """Threads `mask` pass a barrier at `time`, together with those that came before."""
         row, warp = self._warps(mask)
         self.known[row, warp, warp] = time
-        blocks = np.unique(row)
+        blocks = distinct(row)
         for block in blocks:
             here = warp[row == block]
             all_know = self.known[block, here].max(axis=0)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .distinct import distinct
 from .dtypes import Array
 from .geometry import Geometry, Triple
 from .ptx import Place
@@ -82,8 +83,8 @@ class Race:
         least = int(np.argmin(first))
         if first[least] < self.thread or not self.threads:
             self.thread, self.partner = int(first[least]), int(second[least])
-        self.elements = [np.unique(np.concatenate([*self.elements, elements]))]
-        self.threads = [np.unique(np.concatenate([*self.threads, first]))]
+        self.elements = [distinct(np.concatenate([*self.elements, elements]))]
+        self.threads = [distinct(np.concatenate([*self.threads, first]))]
 
 
 class Races:

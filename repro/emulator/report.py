@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..ops import EVERYBODY, NOBODY
 from ..records import Kind
 from .checks import DEFAULT
+from .distinct import distinct
 from .dtypes import Array
 from .geometry import Geometry, Triple
 from .ptx import Place
@@ -79,8 +80,8 @@ class _Entry:
     message: str = ""
 
     def merge(self) -> None:
-        self.elements = [np.unique(np.concatenate(self.elements))]
-        self.threads = [np.unique(np.concatenate(self.threads))]
+        self.elements = [distinct(np.concatenate(self.elements))]
+        self.threads = [distinct(np.concatenate(self.threads))]
 
 
 class Recorder:
@@ -169,7 +170,7 @@ class Recorder:
         found = self.requests[columns]
         return [
             (None if request == EVERYBODY else int(request), np.flatnonzero(found == request))
-            for request in np.unique(found)
+            for request in distinct(found)
         ]
 
     def _add(
@@ -198,7 +199,7 @@ class Recorder:
             if beyond.size:
                 least = int(beyond.min())
                 entry.past = least if entry.past is None else min(least, entry.past)
-        entry.elements.append(np.unique(elements))
+        entry.elements.append(distinct(elements))
         entry.threads.append(threads)
         if len(entry.elements) > PIECES:
             entry.merge()
@@ -264,7 +265,7 @@ def touched(offsets: Array, width: int, itemsize: int) -> Array:
     first = offsets // itemsize
     last = (offsets + (width - 1)) // itemsize
     most = int((last - first).max()) if offsets.size and width else 0
-    return np.unique(np.concatenate([np.minimum(first + j, last) for j in range(most + 1)]))
+    return distinct(np.concatenate([np.minimum(first + j, last) for j in range(most + 1)]))
 
 
 def _lands_in(kind: Kind, storage: Storage | None, elements: Array, buffers: list[Storage]) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from .copies import Copies
+from .distinct import distinct
 from .dtypes import Array
 from .geometry import WARP, Geometry
 from .named_order import NamedOrder
@@ -310,7 +311,7 @@ class SharedRaces:
             differ = ~(same & (sites == self.numbers[id(site)]))
             which, earlier, sites = which[differ], earlier[differ], sites[differ]
         row = self.storage.data.size // self.geometry.count
-        for number in np.unique(sites):
+        for number in distinct(sites):
             chosen = which[sites == number]
             others = ((earlier[sites == number]) & AGENTS) - 1
             offsets = (granules[chosen] << self.grain) % row
