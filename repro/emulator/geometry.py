@@ -30,6 +30,17 @@ class Geometry:
         # Sources of the shuffles with literal arguments, by mode and arguments.
         self.shuffles: dict[tuple[str, int, int] | None, tuple[Array, Array]] = {}
 
+    def at(self, first: int) -> Geometry:
+        """As many blocks from `first` on; what does not depend on `first` is the same."""
+        found = Geometry(first, self.count, self.block, self.grid)
+        found.shuffles = self.shuffles
+        found.specials = {
+            name: values for name, values in self.specials.items() if "ctaid" not in name
+        }
+        for name in _SHARED & self.__dict__.keys():
+            found.__dict__[name] = self.__dict__[name]
+        return found
+
     @cached_property
     def lane(self) -> Array:
         """int64[lanes]: 0, 1, 2..."""
@@ -104,13 +115,16 @@ class Geometry:
 
     def identities(self, lanes: Array) -> Array:
         """int64: a number for each of the threads in `lanes`, unique and ordered in the launch."""
+        begin = self.first * self.threads
         if self.padded == self.threads:
-            return lanes + self.first * self.threads
-        return (
-            lanes
-            - lanes // self.padded * (self.padded - self.threads)
-            + (self.first * self.threads)
-        )
+            return lanes + begin
+        idle = self.padded - self.threads  # lanes of a block
+        found: Array = lanes - lanes // self.padded * idle + begin
+        return found
+
+
+# Properties of a Geometry that do not depend on its first block.
+_SHARED = frozenset({"lane", "thread", "row", "warp_lane", "running"})
 
 
 def _unravel(number: int, shape: Triple) -> Triple:
@@ -120,8 +134,12 @@ def _unravel(number: int, shape: Triple) -> Triple:
 _cached = lru_cache(maxsize=128)(Geometry)
 
 
-def geometry(first: int, count: int, block: Triple, grid: Triple) -> Geometry:
-    """A Geometry, the same one again for small batches."""
+def geometry(
+    first: int, count: int, block: Triple, grid: Triple, before: Geometry | None = None
+) -> Geometry:
+    """A Geometry, the same one again for small batches. before: that of the batch before it."""
     if count * block[0] * block[1] * block[2] <= CACHED_LANES:
         return _cached(first, count, block, grid)
+    if before is not None and before.count == count:
+        return before.at(first)
     return Geometry(first, count, block, grid)

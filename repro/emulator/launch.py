@@ -12,7 +12,7 @@ from ..errors import LaunchRefusedError
 from ..ops import Owners
 from . import checks as checking
 from .dtypes import DTYPES, UNSIGNED, Array, DType
-from .geometry import WARP, Triple, geometry
+from .geometry import WARP, Geometry, Triple, geometry
 from .global_races import GlobalRaces, watch
 from .lower_copy import finish
 from .lowering import lower
@@ -111,11 +111,12 @@ def launch(
         watched = watch(buffers + variables, recorder.warnings, program.grain)
     memory = (buffers + variables, values)
     instructions = 0
+    lanes: Geometry | None = None
     for first, count in _batches(program, grid, block, shared_bytes):
-        where = (first, count, block, grid)
-        machine = _machine(program, kernel, where, memory, recorder, shared_bytes)
+        lanes = geometry(first, count, block, grid, lanes)
+        machine = _machine(program, kernel, lanes, memory, recorder, shared_bytes)
         for each in watched:
-            each.geometry = machine.geometry
+            each.geometry = lanes
         try:
             with np.errstate(all="ignore"):
                 machine.run(max_instructions - instructions)
@@ -242,13 +243,12 @@ def _batches(
 def _machine(
     program: Program,
     kernel: Kernel,
-    batch: tuple[int, int, Triple, Triple],
+    lanes: Geometry,
     arguments: tuple[list[Storage], list[bytes]],
     recorder: Recorder,
     dynamic: int,
 ) -> Machine:
     """One batch, ready to run."""
-    lanes = geometry(*batch)
     buffers, bits = arguments
     size = program.shared_static + dynamic
     marked = checking.INITIALISED in recorder.checks
