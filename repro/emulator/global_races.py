@@ -41,7 +41,7 @@ class GlobalRaces:
         self.numbers: dict[int, int] = {}
         # By manner, of what was gone through the latest access to each granule and one of another
         # block; and what was written.
-        self.earlier: dict[str, tuple[Array, Array]] = {}
+        self.earlier: dict[str, list[Array]] = {}
         self.content: Array | None = None
 
     def touch(self, site: Site, at: Array, lanes: Array | None, values: tuple[Array, ...]) -> None:
@@ -157,6 +157,8 @@ class GlobalRaces:
         for manner in RACES[site.manner]:
             for kept in self.earlier.get(manner, ()):
                 entries = kept[granules]
+                if not np.logical_or.reduce(entries):
+                    continue
                 which = ((entries != 0) & (self._blocks(entries) != mine)).nonzero()[0]
                 if not which.size:
                     continue
@@ -178,16 +180,22 @@ class GlobalRaces:
         manner = touch.site.manner
         count = (self.size >> self.grain) + LEAD
         if manner not in self.earlier:
-            self.earlier[manner] = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        latest, other = self.earlier[manner]
+            self.earlier[manner] = [np.zeros(count, np.int64)]
+        kept = self.earlier[manner]
+        latest = kept[0]
         number = self._number(touch.site) << THREAD_BITS
         entries = (self.geometry.identities(lanes) + 1) | number
         before = latest[granules]
         latest[granules] = entries
-        now = self._blocks(latest[granules])
-        for displaced in (before, entries):
-            which = ((displaced != 0) & (self._blocks(displaced) != now)).nonzero()[0]
-            other[granules[which]] = displaced[which]
+        after = latest[granules]
+        if np.logical_or.reduce(before) or np.logical_or.reduce(after != entries):
+            now = self._blocks(after)
+            for displaced in (before, entries):
+                which = ((displaced != 0) & (self._blocks(displaced) != now)).nonzero()[0]
+                if which.size and len(kept) == 1:
+                    kept.append(np.zeros(count, np.int64))
+                if which.size:
+                    kept[1][granules[which]] = displaced[which]
         raw = self._raw(touch)
         if raw is not None:
             if self.content is None:
