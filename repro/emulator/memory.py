@@ -83,9 +83,12 @@ class Memory:
                 _refuse(storage, site)
             start, limit, shift, records = storage.window(site.key)
             offsets = addresses - (start - base)
+            # All bits of all: no less than the greatest, and negative where one of them is.
+            bits = int(np.bitwise_or.reduce(offsets))
             if (
-                int(np.maximum.reduce(offsets.view(np.uint64))) <= limit
-                and not int(np.bitwise_or.reduce(offsets)) & (site.width - 1)
+                not bits & (site.width - 1)
+                and bits >= 0
+                and (bits <= limit or int(np.maximum.reduce(offsets)) <= limit)
                 and (not self.owners_matter or self._owned(site, storage, offsets, lanes))
             ):
                 if storage.starts is not None:
@@ -189,13 +192,15 @@ class Memory:
         """The same for accesses of which some are wrong or in different storages."""
         if lanes is None:
             lanes = self.geometry.lane
-        addresses = np.broadcast_to(addresses, lanes.shape)
+        if addresses.size != lanes.size:
+            addresses = np.broadcast_to(addresses, lanes.shape)
         tags = addresses >> TAG_BITS
         pieces = []
-        for tag in distinct(tags):
-            which = np.flatnonzero(tags == tag)
-            storage = self.storages.get(int(tag))
-            pieces += self._one(site, storage, addresses[which], lanes[which], which, values)
+        for tag in distinct(tags).tolist():
+            which = (tags == tag).nonzero()[0]
+            pieces += self._one(
+                site, self.storages.get(tag), addresses[which], lanes[which], which, values
+            )
         return pieces
 
     def _one(

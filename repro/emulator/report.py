@@ -166,11 +166,12 @@ class Recorder:
     def _by_request(self, lanes: Array, geometry: Geometry) -> list[tuple[int | None, Array]]:
         if self.requests is None:
             return [(None, np.arange(lanes.size))]
-        columns = np.broadcast_to(geometry.column, geometry.lanes)[lanes]
+        columns = geometry.column
+        columns = columns[lanes] if columns.size > 1 else np.repeat(columns, lanes.size)
         found = self.requests[columns]
         return [
-            (None if request == EVERYBODY else int(request), np.flatnonzero(found == request))
-            for request in distinct(found)
+            (None if request == EVERYBODY else request, (found == request).nonzero()[0])
+            for request in distinct(found).tolist()
         ]
 
     def _add(
@@ -199,7 +200,7 @@ class Recorder:
             if beyond.size:
                 least = int(beyond.min())
                 entry.past = least if entry.past is None else min(least, entry.past)
-        entry.elements.append(distinct(elements))
+        entry.elements.append(elements)  # sorted and unique, as `touched` gives them
         entry.threads.append(threads)
         if len(entry.elements) > PIECES:
             entry.merge()
@@ -265,6 +266,8 @@ def touched(offsets: Array, width: int, itemsize: int) -> Array:
     first = offsets // itemsize
     last = (offsets + (width - 1)) // itemsize
     most = int((last - first).max()) if offsets.size and width else 0
+    if not most:
+        return distinct(np.minimum(first, last))
     return distinct(np.concatenate([np.minimum(first + j, last) for j in range(most + 1)]))
 
 
