@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .dtypes import UNSIGNED, Array
+from .rows import put_rows, rows_at
 from .sites import Site
 from .storage import Storage
 
@@ -29,7 +30,7 @@ def marks(storage: Storage, width: int) -> Array:
 
 def complete(storage: Storage, width: int, at: Array) -> bool:
     """Whether all bytes of the records `at` were written."""
-    found = marks(storage, width)[at]
+    found = rows_at(marks(storage, width), at)
     # a mark is 0 or 1, so that a byte nobody wrote clears its bit in what all have in common
     return int(np.bitwise_and.reduce(found, axis=None)) == WRITTEN[min(8, width)]
 
@@ -45,7 +46,11 @@ def missing(storage: Storage, width: int, at: Array) -> tuple[Array, Array]:
 
 def mark(storage: Storage, site: Site, at: Array) -> None:
     """Note that the records `at` are written."""
-    marks(storage, site.width)[at] = WRITTEN[min(8, site.width)]
+    records = marks(storage, site.width)
+    if records.ndim == 1:
+        records[at] = WRITTEN[min(8, site.width)]
+    else:
+        put_rows(records, at, np.full((1, records.shape[1]), WRITTEN[8], records.dtype))
 
 
 def carry(storage: Storage, width: int, at: Array, source: Array | None) -> None:

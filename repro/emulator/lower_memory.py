@@ -15,6 +15,7 @@ from .memory import GENERIC, LOCAL, SHARED, Memory, Piece
 from .program import MEMORY, File, Op
 from .ptx import Address, Instruction, Operand, Register, Sink, Symbol, Vector
 from .rounding import canonical
+from .rows import put_rows, rows_at
 from .sites import Site
 from .storage import LOCAL_TAG, PARAMETER_TAG, SHARED_TAG, TAG_BITS, window_start
 
@@ -76,14 +77,14 @@ def gathered(pieces: list[Piece], site: Site, addresses: Array, lanes: Lanes, co
     dtype, elements = site.key
     shape = () if elements == 1 else (elements,)
     if len(pieces) == 1 and pieces[0].which is None:
-        values: Array = pieces[0].records[pieces[0].at]
+        values: Array = rows_at(pieces[0].records, pieces[0].at)
         if len(values) == 1 and addresses.size == 1:
             return values
     else:
         size = count if lanes is None else lanes.size
         values = np.zeros((size, *shape), dtype)
         for records, at, which in pieces:
-            values[which] = records[at]
+            values[which] = rows_at(records, at)
     if lanes is None:
         return values
     everywhere = np.zeros((count, *shape), dtype)
@@ -117,16 +118,20 @@ def _store(access: Access, slots: list[int]) -> Op:
         memory: Memory = file[MEMORY]
         stored = tuple([file[slot] for slot in slots])
         for records, at, which in memory.resolve(site, addresses, lanes, stored):
+            flat = records.ndim == 1
+            together = np.empty((0 if flat else at.size, len(stored)), records.dtype)
             for number, values in enumerate(stored):
                 if values.size > 1:
                     values = values if lanes is None else values[lanes]
                     values = values if which is None else values[which]
                     if at.size == 1:  # all lanes write one place: the last one stays
                         values = values[-1:]
-                if records.ndim == 1:
+                if flat:
                     records[at] = values
                 else:
-                    records[at, number] = values
+                    together[:, number] = values
+            if not flat:
+                put_rows(records, at, together)
 
     return run
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .dtypes import UNSIGNED, Array
+from .rows import put_rows, rows_at
 from .sites import RACES, Site
 
 AGENT_BITS, SITE_BITS = 20, 16
@@ -177,25 +178,37 @@ def alone(touches: list[tuple[Touch, Array]], size: int, *, lane: Array | None =
         if not site.writes:
             continue
         if not fresh:
-            before = view[at]
+            before = rows_at(view, at)
             allowed = ATOMIC if site.atomic else mine
             if np.logical_or.reduce((before != 0) & (before != allowed), axis=None):
                 return False
         fresh = False
-        view[at] = ATOMIC if site.atomic else mine
-        if site.atomic or not np.logical_or.reduce(view[at] != mine, axis=None):
+        _own(view, at, mine, atomic=site.atomic)
+        if site.atomic or not np.logical_or.reduce(rows_at(view, at) != mine, axis=None):
             continue
         if lane is None or not _same(touch, lane):
             return False
     for site, view, at, mine in placed:
         if not site.writes:
-            found = view[at]
+            found = rows_at(view, at)
             wrong = (found != 0) & (found != mine)
             if site.atomic:
                 wrong &= found != ATOMIC
             if np.logical_or.reduce(wrong, axis=None):
                 return False
     return True
+
+
+def _own(view: Array, at: Array, mine: Array, *, atomic: bool) -> None:
+    """The records `at` of a view of owners are `mine` ([accesses] or [accesses, 1])."""
+    if view.ndim == 1:
+        view[at] = ATOMIC if atomic else mine
+        return
+    elements = view.shape[1]
+    if atomic:
+        put_rows(view, at, np.full((1, elements), ATOMIC, view.dtype))
+    else:
+        put_rows(view, at, np.repeat(mine, elements, axis=1).astype(view.dtype, copy=False))
 
 
 ATOMIC = -1  # an owner of its own

@@ -151,6 +151,10 @@ class SharedRaces:
         What a block does after one more barrier counts as done elsewhere.
         """
         size = self.storage.data.size
+        if not self.turns and not self.met:
+            here = [each for each in self.noted if isinstance(each, Touch)]
+            owned = [(t, self.lanes if t.lanes is None else self.lanes[t.lanes]) for t in here]
+            return alone(owned, size, lane=self.geometry.lane)
         touches, most = self._turns()
         moved = []
         for touch, passed in touches:
