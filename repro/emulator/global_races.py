@@ -46,34 +46,48 @@ class GlobalRaces:
 
     def touch(self, site: Site, at: Array, lanes: Array | None, values: tuple[Array, ...]) -> None:
         """Note an access: its records of the window of its width."""
-        skipped = -self.storage.base % site.width
-        if self.lead:
-            at = at + (self.lead + skipped) // site.width
         self.noted.append((Touch(site, at, lanes, values), self.geometry))
         self.count += at.size
         if self.count > LIMIT:
-            self._go_through(again=True)
+            self._go_through(self._taken(), again=True)
 
     def settle(self) -> None:
         """The launch has ended."""
-        if self.noted and (self.earlier or not self._quiet(self.noted)):
-            self._go_through(again=False)
+        if not self.earlier and not any(touch.site.writes for touch, _ in self.noted):
+            return
+        noted = self._taken()
+        if noted and (self.earlier or not self._quiet(noted)):
+            self._go_through(noted, again=False)
+
+    def _taken(self) -> list[tuple[Touch, Geometry]]:
+        """What is noted, forgotten there; records from here on counted from the lead."""
+        noted, self.noted, self.count = self.noted, [], 0
+        if not self.lead:
+            return noted
+        placed = []
+        for touch, geometry in noted:
+            width = touch.site.width
+            further = (self.lead + -self.storage.base % width) // width
+            placed.append((touch._replace(at=touch.at + further), geometry))
+        return placed
 
     def _quiet(self, noted: list[tuple[Touch, Geometry]]) -> bool:
         """Whether a quick look sees no race."""
         if not any(touch.site.writes for touch, _ in noted):
             return True
         touches = []
+        before: Geometry | None = None
         for touch, geometry in noted:
-            blocks = (geometry.row + (geometry.first + 1)).astype(np.int32)
-            if blocks.size == 1:
-                blocks = np.broadcast_to(blocks, geometry.lanes)
+            if geometry is not before:
+                blocks = (geometry.row + (geometry.first + 1)).astype(np.int32)
+                if blocks.size == 1:
+                    blocks = np.broadcast_to(blocks, geometry.lanes)
+                before = geometry
             touches.append((touch, blocks if touch.lanes is None else blocks[touch.lanes]))
         return alone(touches, self.size)
 
-    def _go_through(self, *, again: bool) -> None:
-        """Look at what is noted batch by batch. again: more will come."""
-        noted, self.noted, self.count = self.noted, [], 0
+    def _go_through(self, noted: list[tuple[Touch, Geometry]], *, again: bool) -> None:
+        """Look at what was noted batch by batch. again: more will come."""
         now = self.geometry
         for first, batch in groupby(noted, key=lambda each: each[1].first):
             part = list(batch)

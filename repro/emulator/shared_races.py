@@ -151,19 +151,16 @@ class SharedRaces:
         What a block does after one more barrier counts as done elsewhere.
         """
         size = self.storage.data.size
-        if not self.turns and not self.met:
-            here = [each for each in self.noted if isinstance(each, Touch)]
-            owned = [(t, self.lanes if t.lanes is None else self.lanes[t.lanes]) for t in here]
-            return alone(owned, size, lane=self.geometry.lane)
         touches, most = self._turns()
         moved = []
         for touch, passed in touches:
-            at = touch.at
             if passed is not None and passed.any():
-                at = at + self._of_rows(passed, touch.lanes) * (size // touch.site.width)
+                further = self._of_rows(passed, touch.lanes) * (size // touch.site.width)
+                touch = touch._replace(at=touch.at + further)
             lanes = self.lanes if touch.lanes is None else self.lanes[touch.lanes]
-            moved.append((touch._replace(at=at), lanes))
-        size *= 1 + int(most.max())
+            moved.append((touch, lanes))
+        if self.turns:
+            size *= 1 + int(most.max())
         if alone(moved, size, lane=self.geometry.lane):
             return True
         if not self.met:
