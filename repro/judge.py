@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from .agreement import Elements, difference, places, spans
 from .hypotheses import Weighed
-from .lanes.catalog import CATALOG, OUTCOMES
+from .lanes.catalog import CATALOG, IN_KERNEL, OUTCOMES
 from .plan import Plan, Step, Wanted
 from .records import (
     Cause,
@@ -27,9 +27,13 @@ from .records import (
     TrialResult,
 )
 
+WHAT = ("kind", "op", "tensor")
 Key = tuple[str, str | None, str | None, int | None]  # kind, op, tensor, request
 
 DECIDED = (Status.FAULT, Status.CLEAN)
+# Beyond what is predicted, no trial may show these: a kernel breaks, or memory is damaged.
+BROKEN = IN_KERNEL | {Kind.HANG}
+WRITES = frozenset({Kind.OUT_OF_BOUNDS_WRITE, Kind.FOREIGN_WRITE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ def judge(
             continue
         skipped = {r.reason for r in lane_results if r.status is Status.SKIPPED}
         unobserved += [f"lane {lane}: {reason}" for reason in sorted(skipped)]
-        for step, result in zip(plan.steps, lane_results, strict=True):
+        for number, (step, result) in enumerate(zip(plan.steps, lane_results, strict=True)):
             if result.status is Status.SKIPPED:
                 continue
             where = f"{name(step)} in lane {lane}"
@@ -82,12 +86,17 @@ def judge(
                 if result.stopped:
                     unknown.append(f"{where}: stopped before its end")
                 continue
-            problems = compare(step.wanted, result)
+            strays = _strays(step.wanted, result, BROKEN)
+            if CATALOG[lane].kernels and _difference(plan, results, number, lane) is None:
+                strays += _strays(step.wanted, result, WRITES, _reference(plan, results, number))
+            wrong += [f"{where}: {stray}" for stray in strays]
+            problems = _unmet(step.wanted, result)
             if result.stopped and step.wanted.status is Status.FAULT:
                 unknown += [f"{where}: {problem} before it was stopped" for problem in problems]
                 continue
             wrong += [f"{where}: {problem}" for problem in problems]
-            if not problems and result.status is Status.FAULT and CATALOG[lane].kernels:
+            kernels = CATALOG[lane].kernels
+            if kernels and result.status is Status.FAULT and not problems and not strays:
                 shown = True
     for number, step in enumerate(plan.steps):
         for lane in plan.lanes:
@@ -110,8 +119,12 @@ def judge(
         verdict = RunVerdict.INCONCLUSIVE
         missing.append(_nothing_shown(plan, results))
     reasons = wrong + disagree + unknown + missing
+    if not agrees and (ran := _kernel_lanes(plan, results)):
+        unobserved.append(f"whether {' and '.join(ran)} and the reference agree")
     if not reasons:
         reasons = [_summary(plan, results)]
+        if not agrees:
+            reasons[0] += "; not compared with the reference"
         if weighed is not None:
             reasons.append(_surviving(weighed))
     return Judgement(verdict, cause, tuple(reasons), tuple(unobserved), frozenset(agrees))
@@ -130,7 +143,11 @@ def _survives_kernels(weighed: Weighed) -> bool:
 
 
 def compare(wanted: Wanted, result: TrialResult) -> list[str]:
-    """What of a decided trial came out otherwise than wanted; [] if nothing did."""
+    """What of a decided trial came out otherwise than wanted, seen by itself; [] if nothing did."""
+    return _strays(wanted, result, BROKEN) + _unmet(wanted, result)
+
+
+def _unmet(wanted: Wanted, result: TrialResult) -> list[str]:
     problems = []
     if wanted.status is Status.CLEAN:
         if result.findings:
@@ -158,6 +175,39 @@ def compare(wanted: Wanted, result: TrialResult) -> list[str]:
     if wanted.literal and not wanted.predicted:
         problems.append("the case file expects a fault, the closed form says clean")
     return problems
+
+
+def _strays(
+    wanted: Wanted,
+    result: TrialResult,
+    kinds: Collection[Kind],
+    beside: Sequence[Finding] = (),
+) -> list[str]:
+    """Findings of `kinds` in a trial that must fault which nothing explains: neither the closed
+    form nor the case file has one of that kind, op and tensor, and none is `beside` it."""
+    if wanted.status is not Status.FAULT:
+        return []
+    predicted = {(p.kind, p.op, p.tensor) for p in wanted.predicted}
+    named = [{key: one[key] for key in WHAT if key in one} for one in wanted.literal]
+    known = places(beside, kinds)
+    return [
+        f"not predicted: {describe(finding)}"
+        for finding in result.findings
+        if finding.kind in kinds
+        and (finding.kind, finding.op, finding.tensor) not in predicted
+        and not any(_matches(one, finding) for one in named)
+        and known.keys().isdisjoint(places([finding], kinds))
+    ]
+
+
+def _reference(
+    plan: Plan, results: Mapping[str, Sequence[TrialResult]], number: int
+) -> Sequence[Finding]:
+    """What the reference found in a trial; nothing where it did not run or did not decide."""
+    found = results.get("reference", ())
+    if len(found) != len(plan.steps) or found[number].status not in DECIDED:
+        return ()
+    return found[number].findings
 
 
 def name(step: Step) -> str:
@@ -252,13 +302,17 @@ def _service_problems(result: TrialResult) -> list[str]:
     return problems
 
 
-def _nothing_shown(plan: Plan, results: Mapping[str, Sequence[TrialResult]]) -> str:
-    ran = [
+def _kernel_lanes(plan: Plan, results: Mapping[str, Sequence[TrialResult]]) -> list[str]:
+    """The lanes that execute kernels and decided at least one trial."""
+    return [
         lane
         for lane in plan.lanes
         if CATALOG[lane].kernels and any(r.status in DECIDED for r in results.get(lane, ()))
     ]
-    if not ran:
+
+
+def _nothing_shown(plan: Plan, results: Mapping[str, Sequence[TrialResult]]) -> str:
+    if not _kernel_lanes(plan, results):
         return "no lane that executes kernels ran"
     if all(step.wanted.status is Status.CLEAN for step in plan.steps):
         return "nothing was asked for that should show a fault"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from specrepro.repro.judge import Judgement, judge
+from specrepro.repro.judge import Judgement, compare, judge
 from specrepro.repro.plan import Plan, plan
 from specrepro.repro.records import (
     Cause,
@@ -174,6 +174,93 @@ def test_a_fix_that_was_stopped_at_a_finding_is_not_reproduced(ran_tail: Any) ->
         stopped=True,
     )
     assert verdict(ran_tail, changed).verdict is RunVerdict.NOT_REPRODUCED
+
+
+NOT_PREDICTED = (
+    Finding(Kind.TRAP, 3, "rope", None),
+    Finding(Kind.SHARED_RACE, 3, "paged_attention", "shared", (0, 3)),
+    Finding(Kind.UNINITIALISED_READ, 3, "kv_write", "key_cache", (1024, 1039)),
+    Finding(Kind.HANG, 3, "kv_write", None),
+)
+
+
+@pytest.mark.parametrize("stray", NOT_PREDICTED, ids=lambda stray: str(stray.kind))
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_fault_that_only_kernels_show_and_nobody_predicted_is_not_reproduced(
+    ran_tail: Any, stray: Finding, stopped: bool
+) -> None:
+    at = number(ran_tail, "faulty")
+    found = (*ran_tail.results["emulator"][at].findings, stray)
+    changed = with_result(ran_tail, "emulator", at, findings=found, stopped=stopped)
+    judged = verdict(ran_tail, changed)
+    assert judged.verdict is RunVerdict.NOT_REPRODUCED
+    assert f"lane emulator: not predicted: {stray.kind} by {stray.op}" in judged.reasons[0]
+    assert compare(ran_tail.plan.steps[at].wanted, changed["emulator"][at])
+
+
+def test_a_trap_that_the_case_file_names_is_explained(ran_tail: Any) -> None:
+    at = number(ran_tail, "faulty")
+    steps = list(ran_tail.plan.steps)
+    named = (*steps[at].wanted.literal, {"kind": "trap", "op": "rope"})
+    steps[at] = replace(steps[at], wanted=replace(steps[at].wanted, literal=named))
+    found = ran_tail.results["emulator"][at].findings
+    for op, problems in (("rope", 0), ("kv_write", 2)):
+        result = replace(
+            ran_tail.results["emulator"][at], findings=(*found, Finding(Kind.TRAP, 3, op))
+        )
+        assert len(compare(steps[at].wanted, result)) == problems
+
+
+STRAY_WRITE = Finding(Kind.OUT_OF_BOUNDS_WRITE, 3, "rope", "query", (64, 64))
+
+
+def test_a_write_nobody_predicted_is_held_against_a_lane_without_the_reference(
+    ran_tail: Any,
+) -> None:
+    planned, results = select(ran_tail, lanes=("emulator",))
+    at = number(ran_tail, "faulty")
+    result = results["emulator"][at]
+    results["emulator"][at] = replace(result, findings=(*result.findings, STRAY_WRITE))
+    judged = verdict(ran_tail, results, planned)
+    assert judged.verdict is RunVerdict.NOT_REPRODUCED
+    assert "not predicted: out_of_bounds_write by rope of query at 64..64" in judged.reasons[0]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_write_nobody_predicted_passes_only_where_the_reference_has_it(
+    ran_tail: Any, elsewhere: bool
+) -> None:
+    at = number(ran_tail, "faulty")
+    results = dict(ran_tail.results)
+    for lane in ("reference", "emulator"):
+        moved = replace(STRAY_WRITE, launch=4 if elsewhere and lane == "emulator" else 3)
+        found = (*ran_tail.results[lane][at].findings, moved)
+        results[lane] = with_result(ran_tail, lane, at, findings=found)[lane]
+    wanted = RunVerdict.INCONCLUSIVE if elsewhere else RunVerdict.REPRODUCED
+    assert verdict(ran_tail, results).verdict is wanted
+
+
+def test_a_stopped_trial_may_end_at_a_write_that_the_reference_has(ran_tail: Any) -> None:
+    at = number(ran_tail, "faulty")
+    found = (*ran_tail.results["reference"][at].findings, STRAY_WRITE)
+    results = with_result(ran_tail, "reference", at, findings=found)
+    stopped = with_result(ran_tail, "emulator", at, findings=(STRAY_WRITE,), stopped=True)
+    results["emulator"] = stopped["emulator"]
+    assert verdict(ran_tail, results).verdict is RunVerdict.INCONCLUSIVE
+    assert verdict(ran_tail, stopped).verdict is RunVerdict.NOT_REPRODUCED
+
+
+def test_a_kernel_lane_alone_is_reproduced_and_said_to_be_compared_with_nothing(
+    ran_tail: Any,
+) -> None:
+    planned, results = select(ran_tail, lanes=("emulator",))
+    judged = verdict(ran_tail, results, planned)
+    assert judged.verdict is RunVerdict.REPRODUCED
+    assert judged.reasons[0].endswith("in emulator; not compared with the reference")
+    assert "whether emulator and the reference agree" in judged.unobserved
+    both = verdict(ran_tail)
+    assert "not compared" not in both.reasons[0]
+    assert not any("reference" in gap for gap in both.unobserved)
 
 
 def test_missing_results_are_inconclusive(ran_tail: Any) -> None:
