@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated, Any
 
@@ -75,6 +76,9 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         # typer loads pydantic to convert the first option it meets
         sys.exit(ended(lambda: print(f"specrepro {__version__}")))
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller: nobody reads it
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as we run
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     sys.exit(for_git_bisect(ended(lambda: app(prog_name="specrepro")), sys.argv))

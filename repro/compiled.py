@@ -36,7 +36,7 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
 }
 INTEGER_BITS = {"i32": 32, "i64": 64}
 FP32_MAX = float(np.finfo(np.float32).max)
-INSTALL_COMPILERS = "pip install 'specrepro[kernels]'"
+INSTALL_COMPILERS = "install the extra `kernels`; in a checkout: pip install -e '.[kernels]'"
 
 
 @dataclass(frozen=True, slots=True)

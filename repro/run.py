@@ -6,8 +6,8 @@ children left, so that a run that was killed can be resumed from what is whole.
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import shlex
 import shutil
 import time
@@ -22,15 +22,16 @@ from .case import Case, LoadedCase, load_case, override
 from .errors import Exit, InterruptedRunError, UsageError, worst
 from .escape import quoted
 from .hypotheses import weigh
+from .job import Job, perform
 from .judge import Judgement, judge
 from .lanes.catalog import CATALOG
-from .lanes.process import Children, Ending, complete, read_results, run_child
+from .lanes.process import Children, read_results
 from .plan import Plan, plan
 from .records import Cause, RunVerdict, Status, TrialResult
 from .run_record import case_record, run_record
 
-MEMORY_LIMIT = 4 << 30  # bytes of address space of a CPU lane's child
 TIMEOUT = 600.0  # seconds of one child
+CASE_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 STATUS = {
     RunVerdict.REPRODUCED: Exit.OK,
@@ -49,17 +50,6 @@ class Selection:
     sweep: bool = False
     stop_at_first: bool = False
     timeout: float = TIMEOUT
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One child: a case in a lane."""
-
-    case: LoadedCase
-    effective: Case
-    plan: Plan
-    lane: str
-    directory: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,21 +98,32 @@ def run(
     for case in cases:
         (path / case.case.id).mkdir()
         shutil.copyfile(case.path, path / case.case.id / "case.yaml")
-    return _execute(path, cases, plans, selection, told)
+    with store.held(path):
+        return _execute(path, cases, plans, selection, told)
 
 
 def resume(path: Path, told: Callable[[Event], None] = lambda event: None) -> RunReport:
-    """Go on with a run that was cut off; jobs whose results are whole are not run again."""
+    """Go on with a run that was cut off; jobs whose results are whole are not run again.
+
+    UsageError for a run that is finished, or that another process is at.
+    """
+    if (path / store.RESULT).is_file():
+        raise UsageError(
+            f"run {quoted(path.name)} is finished", hint=f"specrepro runs show {path.name}"
+        )
     asked = store.request(path)
     if asked.get("command") != "run":
         raise UsageError(f"{quoted(path.name)} is not a run of cases")
     try:
         selection = Selection(**asked["selection"])
-        names = [str(name) for name in asked["cases"]]
+        names = [name for name in asked["cases"] if CASE_ID.fullmatch(name)]
     except (KeyError, TypeError) as error:
         raise UsageError(f"the request of run {quoted(path.name)} cannot be read") from error
+    if len(names) != len(asked["cases"]):
+        raise UsageError(f"the request of run {quoted(path.name)} names what is no case")
     cases = [load_case(path / name / "case.yaml") for name in names]
-    return _execute(path, cases, [_planned(c, selection) for c in cases], selection, told)
+    with store.held(path):
+        return _execute(path, cases, [_planned(c, selection) for c in cases], selection, told)
 
 
 def _planned(case: LoadedCase, selection: Selection) -> tuple[Case, Plan]:
@@ -145,14 +146,22 @@ def _execute(
 ) -> RunReport:
     started, clock = store.now(), time.monotonic()
     jobs = [
-        Job(case, effective, planned, lane, path / case.case.id / lane)
+        Job(
+            case,
+            effective,
+            planned,
+            lane,
+            path / case.case.id / lane,
+            selection.stop_at_first,
+            selection.timeout,
+        )
         for case, (effective, planned) in zip(cases, plans, strict=True)
         for lane in planned.lanes
         if not CATALOG[lane].device
     ]
     # the lanes of a case that need longest first, so that no core waits at the end
     jobs.sort(key=lambda job: not CATALOG[job.lane].kernels)
-    outcomes = _play(jobs, selection, told, path)
+    outcomes = _play(jobs, told, path)
     skipped = _device_reason(planned for _, planned in plans)
     records, statuses = [], []
     for case, (effective, planned) in zip(cases, plans, strict=True):
@@ -174,7 +183,7 @@ def _execute(
 
 
 def _play(
-    jobs: Sequence[Job], selection: Selection, told: Callable[[Event], None], path: Path
+    jobs: Sequence[Job], told: Callable[[Event], None], path: Path
 ) -> dict[tuple[str, str], tuple[TrialResult, ...]]:
     children = Children()
 
@@ -182,7 +191,7 @@ def _play(
         name = job.case.case.id
         trials = job.plan.trials(job.lane)
         told(Event(name, job.lane, len(trials), ended=False))
-        ending = _run_job(job, selection, children)
+        ending = perform(job, children)
         results = read_results(job.directory, trials, ending)
         told(Event(name, job.lane, len(trials), ended=True, detail=ending.reason))
         return (name, job.lane), results
@@ -198,37 +207,6 @@ def _play(
                 f"specrepro run --resume {path.name} --runs {shlex.quote(str(path.parent))}"
             )
             raise InterruptedRunError("interrupted", hint=resume_line) from None
-
-
-def _run_job(job: Job, selection: Selection, children: Children) -> Ending:
-    text = json.dumps(
-        {
-            "case": job.case.case.id,
-            "lane": job.lane,
-            "scenario": job.effective.scenario,
-            "owners": dict(job.effective.owners),
-            "stop_at_first": selection.stop_at_first,
-            "memory_limit": MEMORY_LIMIT,
-            "trials": [
-                {
-                    "variant": s.variant,
-                    "point": dict(s.point),
-                    "settings": dict(s.settings),
-                    "left_to": s.left_to(job.lane),
-                }
-                for s in job.plan.steps
-            ],
-        }
-    )
-    before = job.directory / "job.json"
-    if before.is_file() and before.read_text(encoding="utf-8") == text:
-        if complete(job.directory, len(job.plan.steps)):
-            return Ending("", False, 0.0)
-    elif job.directory.exists():
-        shutil.rmtree(job.directory)
-    job.directory.mkdir(parents=True, exist_ok=True)
-    before.write_text(text, encoding="utf-8")
-    return run_child(job.directory, selection.timeout, children)
 
 
 def _device_reason(plans: Any) -> str:

@@ -7,12 +7,14 @@ run.json is a run that was cut off; `resume` takes its whole results over.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import secrets
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,13 @@ from .escape import quoted
 
 REQUEST = "request.json"  # what was asked for; there from the start
 RESULT = "run.json"
+LOCK = "lock"
 LATEST = "latest"
+# kinds of result this version reads, with the keys its pages need
+SHAPES = {
+    "specrepro/run@1": {"run", "cases"},
+    "specrepro/check@1": {"run", "case", "builds", "cause"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,29 @@ def create(folder: Path, command: str, request: Mapping[str, Any]) -> Path:
     return path
 
 
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold a run directory while a process works in it; UsageError if another one does.
+
+    The lock ends with the process, however that ends.
+    """
+    with (path / LOCK).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(f"run {quoted(path.name)} is being run by another process") from error
+        yield
+
+
+def in_use(path: Path) -> bool:
+    """Whether a process works in a run directory now."""
+    try:
+        with held(path):
+            return False
+    except (UsageError, OSError):
+        return True
+
+
 def finish(path: Path, result: Mapping[str, Any]) -> None:
     """Write the result and make this run the latest, each in one step."""
     write_json(path / RESULT, result)
@@ -82,7 +113,9 @@ def find(folder: Path, name: str) -> Path:
         finished = [run for run in stored(folder) if run.finished]
         if finished:
             return finished[0].path
-        raise RunNotFoundError(f"no finished run in {quoted(str(folder))}")
+        raise RunNotFoundError(
+            f"no finished run in {quoted(str(folder))}", hint="specrepro run CASE makes one"
+        )
     if os.sep in name and (Path(name) / REQUEST).is_file():
         return Path(name).resolve()
     matches = [run.path for run in stored(folder) if run.id.startswith(name)] if name else []
@@ -96,7 +129,14 @@ def find(folder: Path, name: str) -> Path:
 
 def load(path: Path) -> dict[str, Any]:
     """The result of a run; RunNotFoundError where it was cut off or is not a run of ours."""
-    return _read_json(path / RESULT, "has no result: it was cut off", "specrepro run --resume")
+    hint = f"specrepro run --resume {path.name}"
+    record = _read_json(path / RESULT, "has no result: it was cut off", hint)
+    if record.get("schema") not in SHAPES or not SHAPES[record["schema"]] <= record.keys():
+        raise RunNotFoundError(
+            f"run {quoted(path.name)}: {RESULT} is of no kind that this version reads",
+            hint="specrepro runs list",
+        )
+    return record
 
 
 def request(path: Path) -> dict[str, Any]:
@@ -130,8 +170,13 @@ def stored(folder: Path) -> list[StoredRun]:
 
 
 def prune(folder: Path, keep: int) -> list[StoredRun]:
-    """Remove all but the newest `keep` runs; those removed."""
-    gone = stored(folder)[keep:]
+    """Remove all but the newest `keep` runs; those removed.
+
+    A run at work stays, and so does the one that `latest` names, while any is kept at all.
+    """
+    latest_run = (folder / LATEST).resolve() if keep else None
+    gone = [r for r in stored(folder)[keep:] if r.path.resolve() != latest_run]
+    gone = [run for run in gone if not in_use(run.path)]
     for run in gone:
         shutil.rmtree(run.path)
     latest = folder / LATEST

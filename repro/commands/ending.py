@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import sys
@@ -15,6 +16,8 @@ from ..errors import Exit, SpecreproError
 
 # What a shell reports of a process that SIGPIPE ended; the reader has gone, so nobody is told.
 BROKEN_PIPE = 141
+# What writing to a full or failing device ends in; an error about a file would name it.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 # `git bisect run` reads 1..127 except 125 as "bad" and stops at 128.
 STOP_BISECT = 128
 
@@ -65,6 +68,10 @@ def _explained(error: BaseException) -> int:
         return BROKEN_PIPE
     from ..report.console import print_error
 
+    if isinstance(error, OSError) and error.errno in NO_ROOM and error.filename is None:
+        # the interpreter would try, and complain, once more on its way out
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        error = SpecreproError(f"the output could not be written: {error.strerror}")
     if not isinstance(error, SpecreproError):
         error = _internal(error)
     try:

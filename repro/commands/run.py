@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Annotated
 
 import typer
@@ -25,6 +26,8 @@ OptionalCases = Annotated[
     list[str] | None,
     typer.Argument(metavar="CASE...", help="Case files, folders of them, ids of shipped cases."),
 ]
+LONGEST_TIMEOUT = 7 * 24 * 3600
+
 StopAtFirst = Annotated[
     bool, typer.Option("--stop-at-first", help="The emulator ends a trial at its first finding.")
 ]
@@ -59,6 +62,10 @@ def run(
     from ..run import resume as go_on
     from ..run import run as start
 
+    if timeout is not None and not timeout <= LONGEST_TIMEOUT:
+        raise UsageError(f"--timeout must be a number of seconds up to {LONGEST_TIMEOUT}")
+    # a cancelled job gets SIGTERM: it ends as an interrupt does, with the line to resume
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = store.runs_folder(runs)
     if resume is not None:
         if cases or variant or lane or set_ or sweep or seed is not None or timeout is not None:

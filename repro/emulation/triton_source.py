@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..compilation import source_module
+from ..compiled import INSTALL_COMPILERS
 from ..errors import KernelError, SpecreproError, UsageError
 from .arguments import Arguments, BufferSpec, Constant, Nothing, Scalar, Value, View
 from .element_types import TYPES
@@ -83,9 +84,7 @@ def _kernels(path: Path, shown: str) -> dict[str, Any]:
     try:
         from triton.runtime.jit import JITFunction, KernelInterface
     except ImportError as error:
-        raise UsageError(
-            f"Triton cannot be loaded: {error}", hint="pip install 'specrepro[kernels]'"
-        ) from error
+        raise UsageError(f"Triton cannot be loaded: {error}", hint=INSTALL_COMPILERS) from error
     try:
         module = source_module(path, path.stem)
     except Exception as error:

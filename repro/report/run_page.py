@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -16,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..escape import printable
+from ..store import runs_folder
 from .matrix_page import matrix_section
 from .run_grid import sweep_grid
 from .upstream import shorthand
@@ -40,10 +42,18 @@ def print_run(out: Console, record: Record, *, quiet: bool = False, verbose: boo
             continue
         if number:
             out.print()
-        out.print(panel(case, verbose=verbose))
+        out.print(panel(case, stored_as(record), verbose=verbose))
     if not quiet and len(cases) > 1:
         out.print()
         out.print(_closing(record))
+
+
+def stored_as(record: Record) -> str:
+    """The command that prints the page of a run again."""
+    path = Path(record["run"]["path"])
+    if path.parent == runs_folder(None):
+        return "specrepro runs show latest"
+    return shlex.join(["specrepro", "runs", "show", path.name, "--runs", str(path.parent)])
 
 
 def headline(case: Record) -> Text:
@@ -75,8 +85,8 @@ def case_seconds(case: Record) -> float:
     return max(lanes.values(), default=0.0)
 
 
-def panel(case: Record, *, verbose: bool = False) -> Group:
-    """Everything about one case."""
+def panel(case: Record, stored: str, *, verbose: bool = False) -> Group:
+    """Everything about one case. stored: the command that prints it again."""
     parts: list[RenderableType] = [
         _headed(case),
         Text.assemble(
@@ -98,9 +108,11 @@ def panel(case: Record, *, verbose: bool = False) -> Group:
         parts.append(_indent(Text("at the point of the case itself:", "dim")))
     if _own(case):
         parts += [_indent(lane_table(case)), _indent(_legend(case))]
+    elif idle := _idle(case):
+        parts.append(_indent(Text(printable(f"– not run: {idle}"), "dim")))
     if section := matrix_section(case):
         parts += [Text(), _indent(section)]
-    parts += [_indent(part) for part in _more(case, verbose)]
+    parts += [_indent(part) for part in _more(case, stored, verbose)]
     return Group(*parts)
 
 
@@ -218,7 +230,17 @@ def _legend(case: Record) -> Text:
     return Text("     ".join(printable(mark) for mark in marks), "dim")
 
 
-def _more(case: Record, verbose: bool) -> list[RenderableType]:
+def _idle(case: Record) -> str:
+    """Why lanes did nothing at all for the case; "" where each did something."""
+    ran = {t["lane"] for t in case["trials"] if t["status"] != "skipped"}
+    idle: dict[str, dict[str, None]] = {}
+    for trial in case["trials"]:
+        if trial["lane"] not in ran:
+            idle.setdefault(trial["reason"], {})[trial["lane"]] = None
+    return "; ".join(f"{', '.join(lanes)}: {reason}" for reason, lanes in idle.items())
+
+
+def _more(case: Record, stored: str, verbose: bool) -> list[RenderableType]:
     parts: list[RenderableType] = []
     rows = Table.grid(padding=(0, 2))
     rows.add_column(no_wrap=True, style="dim", min_width=7)
@@ -239,7 +261,7 @@ def _more(case: Record, verbose: bool) -> list[RenderableType]:
             rows.add_row("unseen", Text(printable(gap)))
     if case["again"]:
         rows.add_row("again", Text(printable(shlex.join(case["again"])), "green"))
-    rows.add_row("stored", Text("specrepro runs show latest", "green"))
+    rows.add_row("stored", Text(printable(stored), "green"))
     return [*parts, Text(), rows]
 
 

@@ -281,7 +281,7 @@ def test_a_killed_run_ends_its_children_and_resumes_from_what_is_whole(
     process = started([*SWEEP, *CPU], environment, runs)
     whole = next(runs.iterdir()) / "mtp-tail-overflow" / "reference" / "result.ndjson"
     for _ in range(600):
-        if whole.exists() and '"complete"' in whole.read_text():
+        if (whole.parent / "ending.json").exists():
             break
         time.sleep(0.05)
     process.kill()
@@ -306,6 +306,94 @@ def test_a_finding_taken_out_of_a_stored_result_changes_the_verdict(
     lines = [json.loads(line) for line in result.read_text().splitlines()]
     lines[0]["findings"] = [f for f in lines[0]["findings"] if f["op"] != "paged_attention"]
     result.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (run / "run.json").unlink()
     resumed = specrepro("run", "--resume", run.name, "--runs", runs)
     assert resumed.returncode == 125
     assert "disagree" in resumed.stdout
+
+
+def cut_off(runs: Path) -> Path:
+    """The only run, as if it had been killed before it wrote its result."""
+    [run] = [path for path in runs.iterdir() if not path.is_symlink()]
+    (run / "run.json").unlink()
+    return run
+
+
+def test_a_child_that_ended_badly_is_not_taken_over(
+    tmp_path: Path, specrepro: Callable[..., Any]
+) -> None:
+    runs = tmp_path / "runs"
+    specrepro("run", "draft-length-gate", *CPU, "--variant", "inherited", "--runs", runs)
+    run = cut_off(runs)
+    result = run / "draft-length-gate" / "emulator" / "result.ndjson"
+    (result.parent / "ending.json").write_text('{"reason": "ended by SIGSEGV"}')
+    before = result.stat().st_mtime_ns
+    specrepro("run", "--resume", run.name, "--runs", runs)
+    assert result.stat().st_mtime_ns > before
+
+
+def test_results_of_other_code_are_not_taken_over(
+    tmp_path: Path, specrepro: Callable[..., Any]
+) -> None:
+    runs = tmp_path / "runs"
+    specrepro("run", "draft-length-gate", *CPU, "--variant", "inherited", "--runs", runs)
+    run = cut_off(runs)
+    job = run / "draft-length-gate" / "emulator" / "job.json"
+    job.write_text(re.sub(r'"code": "[0-9a-f]{64}"', '"code": "' + "0" * 64 + '"', job.read_text()))
+    before = (job.parent / "result.ndjson").stat().st_mtime_ns
+    specrepro("run", "--resume", run.name, "--runs", runs)
+    assert (job.parent / "result.ndjson").stat().st_mtime_ns > before
+
+
+def test_a_finished_run_is_not_resumed(tmp_path: Path, specrepro: Callable[..., Any]) -> None:
+    runs = tmp_path / "runs"
+    specrepro("run", "draft-length-gate", *CPU, "--variant", "inherited", "--runs", runs)
+    done = specrepro("run", "--resume", "latest", "--runs", runs)
+    assert done.returncode == 2
+    assert "is finished" in done.stderr
+
+
+def test_a_run_at_work_is_neither_pruned_nor_resumed(
+    environment: dict[str, str], tmp_path: Path, specrepro: Callable[..., Any]
+) -> None:
+    runs = tmp_path / "runs"
+    process = started([*SWEEP, *CPU], environment, runs)
+    [run] = list(runs.iterdir())
+    pruned = specrepro("runs", "prune", "--keep", "0", "--runs", runs)
+    assert "removed 0 runs" in pruned.stdout
+    resumed = specrepro("run", "--resume", run.name, "--runs", runs)
+    assert resumed.returncode == 2
+    assert "another process" in resumed.stderr
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert f"--resume {run.name}" in err
+
+
+@pytest.mark.parametrize("seconds", ["inf", "1e400", "nan"])
+def test_a_time_limit_must_be_a_number_of_seconds(
+    specrepro: Callable[..., Any], seconds: str
+) -> None:
+    assert specrepro("run", "mtp-tail-overflow", "--timeout", seconds).returncode == 2
+
+
+def test_the_page_says_where_the_run_is_kept(tmp_path: Path, specrepro: Callable[..., Any]) -> None:
+    runs = tmp_path / "my runs"
+    done = specrepro(
+        "run", "draft-length-gate", *CPU, "--variant", "inherited", "--runs", runs, COLUMNS="300"
+    )
+    assert f"--runs '{runs}'" in done.stdout
+
+
+def test_a_closed_or_a_full_stdout_is_no_verdict(environment: dict[str, str]) -> None:
+    for redirect, status in ((">&-", 0), ("> /dev/full", 3)):
+        line = f'"$@" {redirect}'
+        done = subprocess.run(
+            ["/bin/sh", "-c", line, "sh", *command("list", "--json")],
+            capture_output=True,
+            text=True,
+            env=environment,
+        )
+        assert done.returncode == status
+        assert "Traceback" not in done.stderr
+        assert "internal error" not in done.stderr

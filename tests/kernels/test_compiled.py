@@ -14,7 +14,13 @@ import pytest
 
 import specrepro
 from specrepro.repro import ops
-from specrepro.repro.compiled import Manifest, check_arguments, load, sha256_of_source
+from specrepro.repro.compiled import (
+    INSTALL_COMPILERS,
+    Manifest,
+    check_arguments,
+    load,
+    sha256_of_source,
+)
 from specrepro.repro.errors import KernelError, LaunchRefusedError
 from specrepro.repro.ops import Ops, Tensor
 from specrepro.repro.ops.launcher import Launcher
@@ -115,7 +121,7 @@ except StaleKernelError as error:
         [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True
     )
     where = load(op).manifest.source
-    assert done.stdout.strip() == f"{where}|pip install 'specrepro[kernels]'|125"
+    assert done.stdout.strip() == f"{where}|{INSTALL_COMPILERS}|125"
 
 
 def arguments(op: str, **changes: Any) -> tuple[Manifest, dict[str, Any]]:

@@ -52,6 +52,7 @@ ROOMS = {
     "repro.hypotheses_record": "run",
     "repro.judge": "judge",
     "repro.plan": "plan",
+    "repro.job": "run",
     "repro.run": "run",
     "repro.run_record": "run",
     "repro.store": "store",

@@ -11,15 +11,20 @@ from specrepro.repro.errors import RunNotFoundError, UsageError
 
 def finished(folder: Path, value: int) -> Path:
     path = store.create(folder, "run", {})
-    store.finish(path, {"value": value})
+    store.finish(path, record(value))
     return path
+
+
+def record(value: int) -> dict[str, object]:
+    """The least that a result of `run` holds."""
+    return {"schema": "specrepro/run@1", "run": {}, "cases": [], "value": value}
 
 
 def test_latest_is_the_run_finished_last(tmp_path: Path) -> None:
     first, second = finished(tmp_path, 1), finished(tmp_path, 2)
     assert store.find(tmp_path, "latest") == second
-    store.finish(first, {"value": 3})
-    assert store.load(store.find(tmp_path, "latest")) == {"value": 3}
+    store.finish(first, record(3))
+    assert store.load(store.find(tmp_path, "latest")) == record(3)
 
 
 def test_a_cut_run_is_listed_and_has_no_result(tmp_path: Path) -> None:
@@ -53,10 +58,11 @@ def test_a_path_names_a_run_anywhere(tmp_path: Path) -> None:
 
 def test_pruning_removes_the_oldest_and_a_latest_that_went_with_them(tmp_path: Path) -> None:
     paths = [finished(tmp_path, n) for n in range(3)]
-    ids = sorted(path.name for path in paths)
+    newest = max(path.name for path in paths)
+    kept = {newest, paths[-1].name}  # and what latest names: ids of one second are in no order
     gone = store.prune(tmp_path, keep=1)
-    assert sorted(run.id for run in gone) == ids[:2]
-    assert [run.id for run in store.stored(tmp_path)] == ids[2:]
+    assert {run.id for run in gone} == {path.name for path in paths} - kept
+    assert {run.id for run in store.stored(tmp_path)} == kept
     store.prune(tmp_path, keep=0)
     assert list(tmp_path.iterdir()) == []
 
@@ -81,7 +87,18 @@ def test_a_folder_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
         store.create(tmp_path / "file", "run", {})
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", "\x00"])
+def test_what_latest_names_is_kept_however_old(tmp_path: Path) -> None:
+    first, _, third = (finished(tmp_path, n) for n in range(3))
+    oldest = min(first, third, key=lambda path: path.name)
+    store.finish(oldest, record(9))
+    store.prune(tmp_path, keep=1)
+    assert store.find(tmp_path, "latest") == oldest
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "{", "\x00", '{"schema": "specrepro/run@9"}', '{"schema": "specrepro/run@1"}'],
+)
 def test_a_damaged_result_is_an_error_not_a_crash(tmp_path: Path, content: str) -> None:
     path = finished(tmp_path, 1)
     (path / "run.json").write_text(content)
