@@ -1,6 +1,8 @@
 """Hypotheses against the experiments of a report. Pure.
 
 An outcome is an illegal access with the stage that faulted first, wrong output, or the right one.
+A device maps memory in granules and notices only an access that leaves them, so an access a little
+past the end of a tensor does not end a run: its tokens decide.
 A hypothesis is *out* by every reported experiment that came out otherwise than it does; the others
 survive. Consistency is not proof: what survives is compatible with the report, and no more.
 """
@@ -15,13 +17,14 @@ from typing import TYPE_CHECKING
 
 from .lanes.catalog import CATALOG
 from .plan import Plan
-from .records import Kind, Status, TrialResult
+from .records import Finding, Kind, Status, TrialResult
 
 if TYPE_CHECKING:
     from .case import Case, Control, Facts, Hypothesis
 
 ILLEGAL, WRONG, RIGHT = "illegal_access", "wrong_output", "right"
-ILLEGAL_KINDS = (Kind.OUT_OF_BOUNDS_READ, Kind.OUT_OF_BOUNDS_WRITE, Kind.MISALIGNED_ACCESS)
+MAPPING_GRANULE = 2 << 20  # bytes; granularity of device mappings, and least size of a segment
+OUT_OF_BOUNDS = (Kind.OUT_OF_BOUNDS_READ, Kind.OUT_OF_BOUNDS_WRITE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +83,39 @@ class Weighed:
 def outcome(result: TrialResult) -> TrialOutcome | None:
     """The outcome of a trial; None where the trial was not decided or not seen to its end.
 
-    The stage is that of the first access out of bounds, by the launches that
-    `metrics["launch_stages"]` gives each stage ([first, last, stage]).
+    The stage is that of the first access, in order of launches, that ends a device, by the launches
+    that `metrics["launch_stages"]` gives each stage ([first, last, stage]).
     """
     if result.status not in (Status.FAULT, Status.CLEAN) or result.stopped:
         return None
-    for finding in result.findings:
-        if finding.kind in ILLEGAL_KINDS:
-            return TrialOutcome(ILLEGAL, _stage(result, finding.launch))
+    launches = [finding.launch for finding in result.findings if ends_device(finding)]
+    if launches:
+        return TrialOutcome(ILLEGAL, _stage(result, min(launches)))
     served = result.service is not None and result.service.finished and result.service.tokens_right
     return TrialOutcome(RIGHT if served else WRONG)
+
+
+def ends_device(finding: Finding) -> bool:
+    """Whether a device stops at this access.
+
+    It does at a misaligned one, at one that belongs to no tensor, and at one that reaches
+    MAPPING_GRANULE bytes or more past the end of its tensor, or as far before the start. Where the
+    width of an access is more than an element, the reach is an upper bound.
+    """
+    if finding.kind is Kind.MISALIGNED_ACCESS:
+        return True
+    if finding.kind not in OUT_OF_BOUNDS:
+        return False
+    return finding.tensor is None or _reach(finding) >= MAPPING_GRANULE
+
+
+def _reach(finding: Finding) -> int:
+    """Bytes from the tensor to the start of the farthest access of a finding."""
+    first, last = finding.elements or (0, 0)
+    width = finding.width or 1
+    if finding.bytes_past_end is not None:
+        return finding.bytes_past_end + (last - first) * width
+    return max(0, -first * width)
 
 
 def _stage(result: TrialResult, launch: int) -> int | None:

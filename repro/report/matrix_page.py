@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.columns import Columns
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -15,6 +16,7 @@ Record = Mapping[str, Any]
 
 WORDS = {"illegal_access": "illegal", "wrong_output": "wrong", "right": "right"}
 SHOWN = 3  # experiments proposed
+UNBOUNDED = 10_000  # columns; wider than any table
 
 
 def matrix_section(case: Record) -> Group | None:
@@ -36,24 +38,46 @@ def matrix_section(case: Record) -> Group | None:
     for label, body in (*_standing(said, str(case["cause"])), *_next(said)):
         rows.add_row(label, body)
     legend = "✓ as reported  ✗ contradicts the report  ? not observed  @1: that stage first"
-    return Group(_matrix(said, controls), Text(legend, "dim"), Text(), rows)
+    return Group(Matrix(said, controls), Text(legend, "dim"), Text(), rows)
 
 
-def _matrix(said: Record, controls: Sequence[Record]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
-    for head in ("", *(control["id"] for control in controls), ""):
-        table.add_column(printable(head), no_wrap=True)
-    reported = [_reported(control) for control in controls]
-    table.add_row(Text("report", "bold"), *(Text(f"  {said}", "bold") for said in reported), "")
-    for row in said["matrix"]:
-        cells = {cell["control"]: cell for cell in row["cells"]}
-        standing = "survives" if row["variant"] in said["survive"] else ""
-        table.add_row(
-            Text(printable(row["variant"]), "bold" if standing else ""),
-            *(_cell(cells[control["id"]]) for control in controls),
-            Text(standing, "bold magenta"),
-        )
-    return table
+class Matrix:
+    """Hypothesis by control; where the terminal is narrower than that, one hypothesis a line."""
+
+    def __init__(self, said: Record, controls: Sequence[Record]) -> None:
+        self._names = [printable(control["id"]) for control in controls]
+        self._rows = [("report", "bold", [Text(_reported(c), "bold") for c in controls])]
+        for row in said["matrix"]:
+            cells = {cell["control"]: cell for cell in row["cells"]}
+            style = "bold" if row["variant"] in said["survive"] else ""
+            row_cells = [_cell(cells[control["id"]]) for control in controls]
+            self._rows.append((printable(row["variant"]), style, row_cells))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        table = self._table()
+        wanted = console.measure(table, options=options.update(max_width=UNBOUNDED)).maximum
+        yield table if wanted <= options.max_width else self._list()
+
+    def _table(self) -> Table:
+        table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
+        for head in ("", *self._names):
+            table.add_column(head, no_wrap=True)
+        for number, (name, style, cells) in enumerate(self._rows):
+            # the outcomes of the report stand under the others, which have a mark before them
+            shown = cells if number else [Text("  ").append_text(cell) for cell in cells]
+            table.add_row(Text(name, style), *shown)
+        return table
+
+    def _list(self) -> Table:
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, style, cells in self._rows:
+            named = [
+                Text(f"{at} ").append_text(c) for at, c in zip(self._names, cells, strict=True)
+            ]
+            table.add_row(Text(name, style), Columns(named, padding=(0, 2)))
+        return table
 
 
 def _reported(control: Record) -> str:
@@ -102,6 +126,14 @@ def _next(said: Record) -> Iterator[tuple[str, RenderableType]]:
         told = ", ".join(
             f"{name} {word(o['kind'], o['stage'])}" for name, o in entry["outcomes"].items()
         )
-        text = f"{number}  {entry['title']}: {told} ({entry['bits']:g} bit)"
+        where = " and ".join(_lanes(said, entry["control"], entry["outcomes"]))
+        text = f"{number}  {entry['title']}: {told} ({entry['bits']:g} bit, in lane {where} only)"
         command = Text("   " + printable(entry["command"]), "green")
         yield "" if number > 1 else "next", Group(Text(printable(text)), command)
+
+
+def _lanes(said: Record, control: str, variants: Mapping[str, Any]) -> list[str]:
+    """Where a control was run for these hypotheses."""
+    cells = [(row["variant"], cell) for row in said["matrix"] for cell in row["cells"]]
+    found = (c["lane"] for variant, c in cells if variant in variants and c["control"] == control)
+    return list(dict.fromkeys(str(lane) for lane in found))
