@@ -8,7 +8,6 @@ scenario's closed form says what must be found.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
@@ -108,16 +107,19 @@ def plan(
 ) -> Plan:
     """Plan `case` (overrides applied) of which `written` is the file's own text.
 
-    variants, lanes: what was asked for, all if empty. UsageError for a name the case has not.
+    variants, lanes: what was asked for, all if empty. UsageError for a name the case has not, and
+    for a point that contradicts itself or a variant that was asked for.
     """
     chosen = _chosen("variant", variants, tuple(case.variants), case.id)
     chosen_lanes = _chosen("lane", lanes, case.lanes, case.id)
     from .case import points, settings
+    from .case.points import refuse_contradiction
 
     declaration = registry.declaration(case.scenario)
     closed = cast(ClosedForm, registry.load(case.scenario))
     named = points(written)[0]
-    own = points(case, sweep)
+    own = points(case, sweep, variants=chosen)
+    refuse_contradiction(case, own[0], declaration, chosen)
     faces = [] if case.params != written.params else _faces(written, named)
     steps = []
     open_variants = {hypothesis.variant for hypothesis in case.hypotheses}
@@ -178,11 +180,11 @@ def _open(
 
 def _faces(case: Case, named: Point) -> list[Point]:
     """The points that `when`s describe, besides the named one, in order of appearance."""
+    from .case.points import when_points
+
     faces: list[Point] = []
     for expectation in case.expect:
-        values = [v if isinstance(v, tuple) else (v,) for v in expectation.when.values()]
-        for combination in itertools.product(*values):
-            face = {**named, **dict(zip(expectation.when, combination, strict=True))}
+        for face in when_points(expectation, named):
             if face != named and face not in faces:
                 faces.append(face)
     return faces
@@ -193,6 +195,6 @@ def _chosen(what: str, asked: Sequence[str], known: tuple[str, ...], case: str) 
         if name not in known:
             raise UsageError(
                 f"case {case} has no {what} {quoted(name)}; it has {', '.join(known)}",
-                hint=nearest(name, known),
+                hint=nearest(name, known) or f"{what}s: {', '.join(known)}",
             )
     return tuple(name for name in known if name in asked) if asked else known

@@ -12,12 +12,26 @@ from ..records import Scalar
 from ..scenarios.declare import Declaration, Parameter, nearest
 from . import check
 from .model import Case, Expectation
-from .points import MAX_POINTS, named_point, settings, sweep_size, sweep_values
+from .points import (
+    MAX_POINTS,
+    named_point,
+    settings,
+    sweep_size,
+    sweep_values,
+    swept,
+    told,
+    when_points,
+    when_size,
+)
 from .source import Place, Problem
 
 
 def problems(case: Case, scenarios: Mapping[str, Declaration]) -> list[Problem]:
-    """Everything wrong with `case`. Contradictions are looked for where all values are allowed."""
+    """Everything wrong with `case`.
+
+    Contradictions are looked for where all values are allowed: at the named point and the controls,
+    then at the points that a `when` describes, then in the sweep.
+    """
     if case.scenario not in scenarios:
         return [_unknown(("scenario",), "scenario", case.scenario, scenarios)]
     declaration = scenarios[case.scenario]
@@ -25,14 +39,16 @@ def problems(case: Case, scenarios: Mapping[str, Declaration]) -> list[Problem]:
         *_values(("params",), case.params, declaration.PARAMETERS, "parameter"),
         *_sweep(case, declaration.PARAMETERS),
         *_variants(case, declaration.SETTINGS),
-        *_expectations(case, declaration.PARAMETERS),
+        *_expectations(case, declaration),
         *_owners(case, declaration.UNITS),
         *_lanes(case),
         *_hypotheses(case),
         *_controls(case, declaration.PARAMETERS),
         *(check.problems(case.check) if case.check else ()),
     ]
-    return found or list(_contradictions(case, declaration))
+    for contradictions in (_contradictions, _contradicting_faces, _contradicting_sweep):
+        found = found or list(contradictions(case, declaration))
+    return found
 
 
 @cache
@@ -87,15 +103,26 @@ def _variants(case: Case, known: Mapping[str, Parameter]) -> Iterator[Problem]:
             yield Problem(("variants", variant), message)
 
 
-def _expectations(case: Case, known: Mapping[str, Parameter]) -> Iterator[Problem]:
+def _expectations(case: Case, declaration: Declaration) -> Iterator[Problem]:
+    tensors = dict.fromkeys(declaration.TENSORS)
+    faces = 0
     for index, expectation in enumerate(case.expect):
         place = ("expect", index)
         if expectation.variant not in case.variants:
             yield _unknown((*place, "variant"), "variant", expectation.variant, case.variants)
-        yield from _when((*place, "when"), expectation, known)
+        yield from _when((*place, "when"), expectation, declaration.PARAMETERS)
+        faces += when_size(expectation)
+        if faces > MAX_POINTS:
+            message = f"makes more than {MAX_POINTS:,} points, with those of the entries before"
+            yield Problem((*place, "when"), message)
+            faces = 0
         finding = expectation.finding
-        if finding is not None and finding.op is not None and finding.op not in _ops():
+        if finding is None:
+            continue
+        if finding.op is not None and finding.op not in _ops():
             yield _unknown((*place, "finding", "op"), "op", finding.op, dict.fromkeys(_ops()))
+        if finding.tensor is not None and finding.tensor not in tensors:
+            yield _unknown((*place, "finding", "tensor"), "tensor", finding.tensor, tensors)
     if all(expectation.clean for expectation in case.expect) and not case.hypotheses:
         yield Problem(("expect",), "every entry is clean; a case must expect a fault of a variant")
     if not any(expectation.clean for expectation in case.expect):
@@ -175,3 +202,36 @@ def _contradictions(case: Case, declaration: Declaration) -> Iterator[Problem]:
                 key, message = found
                 yield Problem(("controls", index, "sets", key), message)
                 break
+
+
+def _contradicting_faces(case: Case, declaration: Declaration) -> Iterator[Problem]:
+    """At most one for an entry of `expect`: a point of its `when` that cannot be, for a variant
+    that runs there."""
+    named = named_point(case, declaration)
+    given = {e.variant: settings(case, e.variant, declaration) for e in case.expect}
+    for index, expectation in enumerate(case.expect):
+        for point in when_points(expectation, named):
+            running = {e.variant: None for e in case.expect if e.applies(point)}
+            found = [(v, declaration.contradiction(point, given[v])) for v in running]
+            variant, why = next(((v, one) for v, one in found if one), ("", None))
+            if why is not None:
+                key, message = why
+                at = told(point, (*expectation.when, key))
+                place: Place = ("expect", index, "when")
+                place = (*place, key) if key in expectation.when else place
+                yield Problem(place, f"variant {variant}: {message} ({at})")
+                break
+
+
+def _contradicting_sweep(case: Case, declaration: Declaration) -> Iterator[Problem]:
+    """The first point of the sweep that cannot be, for any variant."""
+    given = {name: settings(case, name, declaration) for name in case.variants}
+    for point in swept(case, declaration)[1:]:
+        for variant in case.variants:
+            found = declaration.contradiction(point, given[variant])
+            if found is not None:
+                key, message = found
+                at = told(point, (*case.sweep, key))
+                place: Place = ("sweep", key) if key in case.sweep else ("sweep",)
+                yield Problem(place, f"variant {variant}: {message} ({at})")
+                return

@@ -117,7 +117,8 @@ class Declaration(Protocol):
     """What the module of a scenario (or its `…_declaration` sibling) offers to case files.
 
     `PARAMETERS`: what `params`, `sweep`, `when` and `--set` may name. `SETTINGS`: what a variant
-    may set. `UNITS`: tensor → names of the units its ownership may be declared in.
+    may set. `UNITS`: tensor → names of the units its ownership may be declared in. `TENSORS`: the
+    names of all tensors of its launches and findings, which an expected finding may name.
     """
 
     @property
@@ -128,6 +129,9 @@ class Declaration(Protocol):
 
     @property
     def UNITS(self) -> Mapping[str, tuple[str, ...]]: ...
+
+    @property
+    def TENSORS(self) -> tuple[str, ...]: ...
 
     def contradiction(
         self, point: Mapping[str, Scalar], settings: Mapping[str, Scalar], /

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..records import Kind, Outcome, Prediction, Scalar
 from .declare import Parameter
+from .tensor_names import SERVED
 
 if TYPE_CHECKING:
     from ..ops import Ops
@@ -79,6 +80,7 @@ UNITS: Mapping[str, tuple[str, ...]] = {
     "key_cache": ("block",),
     "value_cache": ("block",),
 }
+TENSORS: tuple[str, ...] = (*SERVED, "draft_probs")
 
 
 def contradiction(

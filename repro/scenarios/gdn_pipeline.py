@@ -101,6 +101,43 @@ SETTINGS: Mapping[str, Parameter] = {
     "fault": Parameter("none", str, choices=tuple(FAULTS), doc="the hypothesis that is true"),
 }
 UNITS: Mapping[str, tuple[str, ...]] = {"state": ("block",), "conv_history": ("block",)}
+TENSORS: tuple[str, ...] = (
+    "accepted",
+    "batch_rows",
+    "beta",
+    "block_table",
+    "conv_history",
+    "conv_weight",
+    "copy_rows",
+    "decay",
+    "delta_key",
+    "delta_out",
+    "delta_query",
+    "delta_value",
+    "flat_index",
+    "hidden",
+    "key",
+    "key_cache",
+    "mixed",
+    "out",
+    "positions",
+    "query",
+    "query_start",
+    "seq_lens",
+    "slots",
+    "source_column",
+    "spec_flat",
+    "spec_index",
+    "state",
+    "state_index",
+    "state_table",
+    "state_tables",
+    "table_rows",
+    "target_column",
+    "tokens",
+    "value",
+    "value_cache",
+)
 
 
 def contradiction(

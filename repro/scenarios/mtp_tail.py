@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ..records import Kind, Outcome, Prediction, Scalar
 from .declare import Parameter
+from .tensor_names import SERVED
 
 if TYPE_CHECKING:
     from ..ops import Ops
@@ -80,6 +81,7 @@ UNITS: Mapping[str, tuple[str, ...]] = {
     "routed_experts": ("block",),
     "routed_weights": ("block",),
 }
+TENSORS: tuple[str, ...] = (*SERVED, "experts", "routed_experts", "routed_weights", "weights")
 
 
 def contradiction(

@@ -21,6 +21,7 @@ from ..records import Outcome, Prediction, Scalar
 from .declare import Parameter
 from .plan_arrival import BUFFERS, ENGINE_BUFFERS, LIBRARY_BUFFER, Pace
 from .split_plan import SplitPlan, work_space
+from .tensor_names import SERVED
 from .toy_tokens import VOCAB
 
 if TYPE_CHECKING:
@@ -73,6 +74,15 @@ UNITS: Mapping[str, tuple[str, ...]] = {
     "key_cache": ("block",),
     "value_cache": ("block",),
 }
+TENSORS: tuple[str, ...] = (
+    *SERVED,
+    "last_page_len",
+    "page_indices",
+    "page_indptr",
+    "partial_lse",
+    "partial_out",
+    "split",
+)
 
 
 def contradiction(

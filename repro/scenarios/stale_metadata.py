@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from ..records import Kind, Outcome, Prediction, Scalar
 from .declare import Parameter
+from .tensor_names import SERVED
 
 if TYPE_CHECKING:
     from ..ops import Ops
@@ -84,6 +85,20 @@ UNITS: Mapping[str, tuple[str, ...]] = {
     "key_cache": ("block",),
     "value_cache": ("block",),
 }
+TENSORS: tuple[str, ...] = (
+    *SERVED,
+    "current_draft_step",
+    "draft_probs",
+    "first_lens",
+    "idx_mapping",
+    "index",
+    "lengths",
+    "logits",
+    "processed",
+    "request_tables",
+    "sampled",
+    "slots_kept",
+)
 
 
 def contradiction(

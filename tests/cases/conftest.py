@@ -21,7 +21,7 @@ cause: contested
 class: mtp-tail-overflow
 scenario: stairs
 params: {length: 8, step: 2}
-sweep: {length: "6..10"}
+sweep: {length: [6, 8, 10]}
 variants:
   broken: {guard: none}
   sound: {guard: full}
@@ -53,6 +53,7 @@ STAIRS = SimpleNamespace(
     },
     SETTINGS={"guard": Parameter("none", str, choices=("none", "half", "full"))},
     UNITS={"cache": ("block", "row")},
+    TENSORS=("cache", "rows", "out"),
     contradiction=contradiction,
 )
 

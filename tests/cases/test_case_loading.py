@@ -33,7 +33,7 @@ REFUSED = {
     "true for a number": ("length: 8", "length: true", "9:10", "params.length", "true", None),
     "out of range": ("length: 8", "length: 101", "9:10", "params.length", "in 1..100", None),
     "not a choice": ("step: 2", "step: 3", "9:21", "params.step", "one of 1, 2, 4, not 3", None),
-    "sweep of a stranger": ('{length: "', '{depth: "', "10:9", "sweep.depth", "unknown", None),
+    "sweep of a stranger": ("{length: [", "{depth: [", "10:9", "sweep.depth", "unknown", None),
     "unknown variant": (
         "{variant: sound,",
         "{variant: broken, clean: true}\n  - {variant: sounds,",
@@ -42,12 +42,19 @@ REFUSED = {
         "no entry of `expect` says what this variant must show (and 1 more problem)",
         None,
     ),
-    "sweep range": ('"6..10"', "6-10", "10:9", "sweep.length", '"56..64"', None),
-    "downward sweep": ('"6..10"', "10..6", "10:9", "sweep.length", "downwards", None),
-    "empty sweep": ('"6..10"', "[]", "10:9", "sweep.length", "range", None),
-    "sweep out of range": ('"6..10"', "90..101", "10:9", "sweep.length", "not 101", None),
-    "endless sweep": ('"6..10"', "0..999999999999999", "10:1", "sweep", "at most 10,000", None),
-    "sweep of text": ('length: "6', 'mode: "6', "10:9", "sweep.mode", "list its values", None),
+    "sweep range": ("[6, 8, 10]", "6-10", "10:9", "sweep.length", '"56..64"', None),
+    "downward sweep": ("[6, 8, 10]", "10..6", "10:9", "sweep.length", "downwards", None),
+    "empty sweep": ("[6, 8, 10]", "[]", "10:9", "sweep.length", "range", None),
+    "sweep out of range": ("[6, 8, 10]", "90..101", "10:9", "sweep.length", "not 101", None),
+    "endless sweep": ("[6, 8, 10]", "0..999999999999999", "10:1", "sweep", "at most 10,000", None),
+    "sweep of text": (
+        "length: [6, 8, 10]",
+        'mode: "6..10"',
+        "10:9",
+        "sweep.mode",
+        "list its values",
+        None,
+    ),
     "setting": ("guard: none", "gard: none", "12:12", "variants.broken.gard", "set", "`guard`"),
     "setting's value": ("guard: full", "guard: ful", "13:11", "variants.sound.guard", "", "`full`"),
     "meta key": ("guard: full", "fix: true", "13:11", "variants.sound.fix", "unknown", None),
@@ -94,6 +101,38 @@ REFUSED = {
         None,
     ),
     "when's list": ("{step: 2}, f", "{step: []}, f", "15:30", "expect[0].when.step", "empty", None),
+    "tensor of a finding": (
+        "op: kv_write",
+        "tensor: cash",
+        "15:62",
+        "expect[0].finding.tensor",
+        "unknown tensor `cash`; known are cache, rows, out",
+        "`cache`",
+    ),
+    "point of a sweep": (
+        "[6, 8, 10]",
+        "[6, 8, 9]",
+        "10:1",
+        "sweep",
+        "variant broken: 2 does not divide length 9 (length=9, step=2)",
+        None,
+    ),
+    "more points of a when than are allowed": (
+        "{step: 2}, f",
+        f"{{length: {list(range(1, 101))}, rate: {[n / 100 for n in range(101)]}}}, f",
+        "15:23",
+        "expect[0].when",
+        "more than 10,000 points",
+        None,
+    ),
+    "point of a when": (
+        "{step: 2}, f",
+        "{step: 2, length: [8, 10, 7]}, f",
+        "15:30",
+        "expect[0].when.step",
+        "variant broken: 2 does not divide length 7 (step=2, length=7)",
+        None,
+    ),
     "lane": ("emulator]", "emulater]", "17:20", "lanes[1]", "one of reference", "`emulator`"),
     "lane twice": ("emulator]", "reference]", "17:20", "lanes[1]", "second time", None),
     "no lane": ("[reference, emulator]", "[]", "17:1", "lanes", "at least 1", None),
@@ -176,6 +215,19 @@ def test_a_contradiction_with_a_default_is_blamed_on_params(good, write, scenari
     with pytest.raises(CaseError) as caught:
         load_case(path, scenarios)
     assert (caught.value.where, caught.value.key) == (f"{path}:9:1", "params.step")
+
+
+def test_a_point_of_a_when_must_go_with_every_variant_that_runs_there(
+    good, write, scenarios
+) -> None:
+    text = good.replace("step: 2}\nsw", "step: 1}\nsw").replace("guard: full", "guard: half")
+    path = write(text)
+    with pytest.raises(CaseError) as caught:
+        load_case(path, scenarios)
+    assert caught.value.key == "expect[0].when"
+    assert "variant sound: half a guard needs another step (step=2)" in caught.value.message
+    narrow = text.replace("{variant: sound, clean", "{variant: sound, when: {step: 1}, clean")
+    assert load_case(write(narrow), scenarios).case.expect[0].when == {"step": 2}
 
 
 def test_of_several_problems_the_first_by_line_is_reported_with_their_number(
