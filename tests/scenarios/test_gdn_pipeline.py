@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from specrepro.repro.agreement import difference, places
+from specrepro.repro.hypotheses import ends_device
 from specrepro.repro.lanes.catalog import BOUNDS, OWNERSHIP
 from specrepro.repro.lanes.emulator import EmulatorDevice
 from specrepro.repro.ops import Ops
@@ -146,7 +147,8 @@ def test_the_report_sizes_run_and_h6_faults_on_stage_1_there(play: Any) -> None:
     values = {"layers": 64, "partition": "23,23,18", "prompt": 24, "chunk": 8, "mamba_block": 8}
     assert run(play, **values).found == ()
     faulty = run(play, "staging_reused", **values)
-    assert stage_of(faulty, out_of_bounds(faulty)[0].launch) == 1
+    launch = min(f.launch for f in faulty.found if ends_device(f))
+    assert stage_of(faulty, launch) == 1
 
 
 def test_the_protocol_is_kept_by_a_right_pipeline(play: Any) -> None:
@@ -211,6 +213,7 @@ def test_a_column_in_the_wrong_unit_is_silent_inside_the_row_and_illegal_past_it
     assert {f.kind for f in inside.found} == {Kind.WRONG_VALUE}
     past = run(play, "wrong_block_unit", cached=8)
     assert {f.tensor for f in out_of_bounds(past)} == {"state_table", "state"}
+    assert {f.tensor for f in past.found if ends_device(f)} == {"state"}
 
 
 def test_a_late_copy_by_batch_row_moves_the_states_of_the_other_request(play: Any) -> None:
@@ -232,6 +235,7 @@ def test_a_stale_plan_of_columns_leads_past_the_table_and_from_there_anywhere(pl
     writes = [f for f in played.found if f.kind is Kind.OUT_OF_BOUNDS_WRITE]
     assert reads
     assert reads[0].bytes_past_end == 0
+    assert not any(ends_device(f) for f in reads)
     assert min(f.bytes_past_end or 0 for f in writes if f.op == "state_copy") > 1 << 30
 
 
