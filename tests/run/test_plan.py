@@ -67,3 +67,16 @@ def test_an_unknown_name_is_refused_with_the_nearest(
     with pytest.raises(UsageError) as refused:
         plan(TAIL.case, TAIL.case, **asked)
     assert hint in (refused.value.hint or "")
+
+
+def test_a_lane_like_no_other_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UsageError) as refused:
+        plan(TAIL.case, TAIL.case, lanes=("nope",))
+    assert refused.value.hint == f"lanes: {', '.join(TAIL.case.lanes)}"
+
+
+@pytest.mark.parametrize("sweep", [False, True])
+def test_a_point_that_contradicts_itself_is_refused_for_the_variant_asked_for(sweep: bool) -> None:
+    odd = override(TAIL.case, {"block_size": "5"})
+    with pytest.raises(UsageError, match=r"variant fixed: block_size: 5 does not divide"):
+        plan(odd, TAIL.case, sweep=sweep, variants=("fixed",))
