@@ -119,11 +119,12 @@ def judge(
         verdict = RunVerdict.INCONCLUSIVE
         missing.append(_nothing_shown(plan, results))
     reasons = wrong + disagree + unknown + missing
-    if not agrees and (ran := _kernel_lanes(plan, results)):
+    compared = bool(agrees or disagree)
+    if not compared and (ran := _kernel_lanes(plan, results)):
         unobserved.append(f"whether {' and '.join(ran)} and the reference agree")
     if not reasons:
         reasons = [_summary(plan, results)]
-        if not agrees:
+        if not compared:
             reasons[0] += "; not compared with the reference"
         if weighed is not None:
             reasons.append(_surviving(weighed))

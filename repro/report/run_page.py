@@ -215,6 +215,10 @@ def _legend(case: Record) -> Text:
     marks = []
     if any(t["agrees_with_reference"] for t in case["trials"]):
         marks.append("✓ same launch, tensor, elements and step as the reference")
+    if not any(
+        t["lane"] == "reference" and t["status"] in ("fault", "clean") for t in case["trials"]
+    ):
+        marks.append("not compared with the reference")
     if any(
         t["status"] != "skipped" and not t["as_expected"] and not t["stopped"]
         for t in case["trials"]

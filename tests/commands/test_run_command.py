@@ -397,3 +397,13 @@ def test_a_closed_or_a_full_stdout_is_no_verdict(environment: dict[str, str]) ->
         assert done.returncode == status
         assert "Traceback" not in done.stderr
         assert "internal error" not in done.stderr
+
+
+@pytest.mark.parametrize(("lanes", "said"), [(CPU, False), (CPU[2:], True)])
+def test_the_page_says_that_a_lane_was_not_compared(
+    specrepro: Callable[..., Any], lanes: list[str], said: bool
+) -> None:
+    done = specrepro("run", "mtp-tail-overflow", *lanes)
+    assert done.returncode == 0
+    assert "mtp-tail-overflow   REPRODUCED as a fault model" in done.stdout
+    assert ("not compared with the reference" in done.stdout) is said
