@@ -8,6 +8,7 @@ SpecreproError
 │   ├── StaleKernelError     its source was edited and no compiler is at hand
 │   └── LaunchRefusedError   arguments break what the kernel was compiled for
 ├── UntestableError          a build cannot be had, or cannot be looked at
+│   └── NoEnvironmentError   there is no environment in which it could run
 ├── InterruptedRunError      stopped by the user; the hint is the line to resume
 ├── UnsupportedError         the emulator met something it does not execute
 └── LaneError                a lane could not be started or its result could not be read
@@ -103,6 +104,25 @@ class UntestableError(SpecreproError):
     """A build cannot be had, is not what it says it is, or cannot be looked at."""
 
     exit_status = Exit.UNTESTABLE
+
+
+class NoEnvironmentError(UntestableError):
+    """There is no environment in which a build could run.
+
+    `infra`: because of this machine or its network (no uv, no room, no answer), which says nothing
+    of the build and may be over the next time; else the build cannot be installed here at all.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        infra: bool,
+        where: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.infra = infra
 
 
 class InterruptedRunError(SpecreproError):
