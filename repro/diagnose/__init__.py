@@ -1,0 +1,1 @@
+"""What a log says: facts read from it (`read`), and the fault classes they fit (`match`)."""
