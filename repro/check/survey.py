@@ -3,40 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ... import __version__
 from .. import store
 from ..case import LoadedCase
 from ..errors import Exit, UntestableError, UsageError
 from ..escape import quoted
-from ..records import to_json
 from ..run_record import environment
 from ..scenarios.declare import nearest
 from . import exposure
-from .defects import BuildVerdict, Defect, Judgement, Question, judge
-from .probes import load
-from .sandbox import SECONDS
-from .source import Reading, Source, look
-from .tree import Build, Tree
+from .defects import BuildVerdict, Question
+from .depth import NOWHERE, Asked, Depth, Opener, Told, untestable_record
 
 SCHEMA = "specrepro/check@1"
-DEPTH = "source"
 STATUS = {
     BuildVerdict.AFFECTED: Exit.FAULT,
     BuildVerdict.NOT_AFFECTED: Exit.OK,
     BuildVerdict.UNTESTABLE: Exit.UNTESTABLE,
 }
-Told = Callable[[str], None]
-
-
-class Opener(Protocol):
-    """Gives the build that a word names; `Builds` is one."""
-
-    def open(self, spec: str) -> Tree: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +57,29 @@ def check(
     builds: Opener,
     question: Question,
     folder: Path,
+    depth: Depth,
     *,
-    seconds: float = SECONDS,
+    seconds: float | None = None,
     told: Told = lambda line: None,
 ) -> Report:
-    """Check every build of `specs` and store the run in `folder`."""
+    """Check every build of `specs` at one depth and store the run in `folder`."""
     if case.case.check is None:
         raise UsageError(f"{case.case.id} does not say which defects to look for in a build")
     began = time.monotonic()
     asked = {
         "case": case.case.id,
-        "depth": DEPTH,
+        "depth": depth.name,
         "builds": list(specs),
         "question": _question(question),
     }
     path = store.create(folder, "check", asked)
     started = str(store.request(path)["started"])
-    defects = case.case.check.records()
-    also = case.case.check.also
+    check_part = case.case.check
+    to_ask = Asked(case, check_part.records(), check_part.also, question, seconds, told)
     rows = []
     for number, spec in enumerate(specs, 1):
         told(f"{spec} ({number} of {len(specs)})")
-        rows.append(_build(spec, builds, defects, also, question, seconds))
+        rows.append(_row(spec, builds, depth, to_ask))
     record = {
         "schema": SCHEMA,
         "run": {
@@ -107,7 +96,8 @@ def check(
         "title": case.case.title,
         "report": case.case.report,
         "cause": str(case.case.cause),
-        "depth": DEPTH,
+        "depth": depth.name,
+        "looked_at": depth.looked_at,
         "question": _question(question),
         "builds": rows,
     }
@@ -129,101 +119,10 @@ def _question(question: Question) -> dict[str, Any]:
     }
 
 
-def _build(
-    spec: str,
-    builds: Opener,
-    defects: Sequence[Defect],
-    also: Sequence[str],
-    question: Question,
-    seconds: float,
-) -> dict[str, Any]:
+def _row(spec: str, builds: Opener, depth: Depth, asked: Asked) -> dict[str, Any]:
     began = time.monotonic()
-    build = Build(spec, None, None, None, "unknown")
     try:
-        tree = builds.open(spec)
-        try:
-            build = tree.build
-            source = look(tree, probes(defects, also), seconds=seconds)
-            notes = list(tree.notes())
-        finally:
-            tree.close()
+        row = depth.answer(spec, builds, asked)
     except UntestableError as error:
-        reasons = [str(error)] + ([error.hint] if error.hint else [])
-        row = build_record(build, None, None, defects, also)
-        return row | {"reasons": reasons, "seconds": round(time.monotonic() - began, 3)}
-    judgement = judge(defects, source.readings, defaults(source), question)
-    row = build_record(build, source, judgement, defects, also)
-    return row | {"notes": notes, "seconds": round(time.monotonic() - began, 3)}
-
-
-def probes(defects: Sequence[Defect], also: Sequence[str]) -> list[str]:
-    """Every probe that a check needs: of the defects, those only shown, and of defaults."""
-    asked = [probe for defect in defects for probe in defect.probes]
-    return list(dict.fromkeys((*asked, *also, *exposure.PROBES)))
-
-
-def defaults(source: Source) -> dict[str, Mapping[str, str] | None]:
-    """The tables of defaults of a build, as `exposure` asks for them."""
-    return {
-        name: value if isinstance(value := source.readings[name].value, Mapping) else None
-        for name in exposure.PROBES
-    }
-
-
-def build_record(
-    build: Build,
-    source: Source | None,
-    judgement: Judgement | None,
-    defects: Sequence[Defect],
-    also: Sequence[str],
-) -> dict[str, Any]:
-    """The record of one build; `source` and `judgement` are None where it could not be had."""
-    rows: list[dict[str, Any]] = []
-    if source is not None:
-        rows = [
-            _evidence(defect, source.readings[probe]) for defect, probe in _asked(defects, also)
-        ]
-    verdict = BuildVerdict.UNTESTABLE if judgement is None else judgement.verdict
-    return {
-        "version": build.version,
-        "file": build.file,
-        "sha256": build.sha256,
-        "commit": build.commit,
-        "origin": build.origin,
-        "verdict": str(verdict),
-        "exposure": [] if judgement is None else to_json(judgement.exposure),
-        "evidence": rows,
-        "reasons": [] if judgement is None else list(judgement.reasons),
-        "defects": [] if judgement is None else to_json(judgement.standings),
-        "isolation": {
-            "holds": [] if source is None else list(source.holds),
-            "fails": [] if source is None else list(source.fails),
-        },
-        "notes": [],
-    }
-
-
-def _asked(defects: Sequence[Defect], also: Sequence[str]) -> Iterator[tuple[str | None, str]]:
-    """(defect, probe) of every row of evidence; None for what only informs."""
-    for defect in defects:
-        for probe in defect.probes:
-            yield defect.id, probe
-    for probe in (*also, *exposure.PROBES):
-        yield None, probe
-
-
-def _evidence(defect: str | None, reading: Reading) -> dict[str, Any]:
-    probe = load(reading.probe)
-    where = f"{reading.path}:{reading.line}" if reading.path else None
-    meaning = probe.values[reading.value] if isinstance(reading.value, str) else None
-    return {
-        "defect": defect,
-        "probe": reading.probe,
-        "value": to_json(reading.value),
-        "where": where,
-        "how": reading.how,
-        "question": probe.question,
-        "meaning": meaning,
-        "detail": reading.detail,
-        "excerpt": [list(line) for line in reading.excerpt],
-    }
+        row = untestable_record(replace(NOWHERE, version=spec), error)
+    return row | {"seconds": round(time.monotonic() - began, 3)}

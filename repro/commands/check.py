@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import UsageError
 from ..escape import printable, quoted
 from .options import Json, OneCase, Quiet, Runs, Timeout, Verbose
+
+if TYPE_CHECKING:
+    from ..check.depth import Depth as Door
 
 Vllm = Annotated[
     str,
@@ -75,12 +78,10 @@ def check(
     from ..case import load_cases
     from ..check import survey
     from ..check.builds import Builds
-    from ..check.sandbox import SECONDS
     from ..report.check_page import print_check
     from ..report.console import console, print_json
 
-    if depth not in DEPTHS:
-        raise UsageError(f"unknown depth {quoted(depth)}; there is {', '.join(DEPTHS)}")
+    looking = _depth(depth)
     loaded = load_cases([case])
     if len(loaded) != 1:
         raise UsageError(f"{quoted(case)} holds {len(loaded)} cases; check takes one")
@@ -97,7 +98,8 @@ def check(
             builds,
             question,
             store.runs_folder(runs),
-            seconds=timeout or SECONDS,
+            looking,
+            seconds=timeout,
             told=told,
         )
     if json_:
@@ -105,6 +107,15 @@ def check(
     else:
         print_check(console(), report.record, quiet=quiet, verbose=verbose)
     raise typer.Exit(int(report.status))
+
+
+def _depth(name: str) -> Door:
+    """The depth of a name; what each needs is loaded here alone."""
+    if name == "source":
+        from ..check.source_depth import SourceDepth
+
+        return SourceDepth()
+    raise UsageError(f"unknown depth {quoted(name)}; there is {', '.join(DEPTHS)}")
 
 
 def _settings(texts: list[str] | None) -> dict[str, str]:

@@ -15,6 +15,8 @@ from .upstream import shorthand
 
 Record = Mapping[str, Any]
 
+# records of before there was another depth do not say it
+SOURCE = "the code (depth source); not at kernels, not at a running engine"
 VERDICT_STYLE = {
     "AFFECTED": "bold red",
     "NOT AFFECTED": "bold green",
@@ -46,9 +48,7 @@ def print_check(
         out.print(_table(builds))
         out.print()
         out.print(Text(_legend(builds), "dim"))
-    out.print(
-        Text("looked at: the code (depth source); not at kernels, not at a running engine", "dim")
-    )
+    out.print(Text(printable(f"looked at: {record.get('looked_at', SOURCE)}"), "dim"))
     if record["cause"] != "confirmed" and any(b["verdict"] == "NOT AFFECTED" for b in builds):
         out.print(
             Text(
