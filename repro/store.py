@@ -35,14 +35,20 @@ SHAPES = {
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A run directory. `finished`: it has its result."""
+    """A run directory. state: `finished` with a result that can be read, `cut off` without one,
+    `damaged` with one that cannot be read. size: bytes of its files."""
 
     id: str
     path: Path
     command: str
     started: str
-    finished: bool
+    state: str
     size: int
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has a result that can be read."""
+        return self.state == "finished"
 
 
 def runs_folder(given: Path | None) -> Path:
@@ -110,15 +116,15 @@ def find(folder: Path, name: str) -> Path:
         link = folder / LATEST
         if link.is_dir():
             return link.resolve()
-        finished = [run for run in stored(folder) if run.finished]
-        if finished:
-            return finished[0].path
+        for path in _runs(folder):
+            if _state(path) == "finished":
+                return path
         raise RunNotFoundError(
             f"no finished run in {quoted(str(folder))}", hint="specrepro run CASE makes one"
         )
     if os.sep in name and (Path(name) / REQUEST).is_file():
         return Path(name).resolve()
-    matches = [run.path for run in stored(folder) if run.id.startswith(name)] if name else []
+    matches = [path for path in _runs(folder) if path.name.startswith(name)] if name else []
     if len(matches) == 1:
         return matches[0]
     what = "several runs begin" if matches else "no run begins"
@@ -129,9 +135,9 @@ def find(folder: Path, name: str) -> Path:
 
 def load(path: Path) -> dict[str, Any]:
     """The result of a run; RunNotFoundError where it was cut off or is not a run of ours."""
-    hint = f"specrepro run --resume {path.name}"
-    record = _read_json(path / RESULT, "has no result: it was cut off", hint)
-    if record.get("schema") not in SHAPES or not SHAPES[record["schema"]] <= record.keys():
+    record = _read_json(path / RESULT, "has no result: it was cut off", _again(path))
+    schema = record.get("schema")
+    if not isinstance(schema, str) or not SHAPES.get(schema, {schema}) <= record.keys():
         raise RunNotFoundError(
             f"run {quoted(path.name)}: {RESULT} is of no kind that this version reads",
             hint="specrepro runs list",
@@ -147,11 +153,7 @@ def request(path: Path) -> dict[str, Any]:
 def stored(folder: Path) -> list[StoredRun]:
     """The runs in a folder, newest first; what is not a run is passed over."""
     runs = []
-    if not folder.is_dir():
-        return []
-    for path in sorted(folder.iterdir(), reverse=True):
-        if path.is_symlink() or not (path / REQUEST).is_file():
-            continue
+    for path in _runs(folder):
         try:
             asked = request(path)
         except RunNotFoundError:
@@ -162,7 +164,7 @@ def stored(folder: Path) -> list[StoredRun]:
                 path,
                 str(asked.get("command", "?")),
                 str(asked.get("started", "?")),
-                (path / RESULT).is_file(),
+                _state(path),
                 sum(f.stat().st_size for f in path.rglob("*") if f.is_file()),
             )
         )
@@ -199,6 +201,33 @@ def write_json(path: Path, value: Any) -> None:
 def now() -> str:
     """The time of day in UTC, ISO 8601."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _again(path: Path) -> str:
+    """What to do about a run without a result that can be read."""
+    try:
+        resumes = request(path).get("command") == "run" and not (path / RESULT).exists()
+    except RunNotFoundError:
+        resumes = False
+    return f"specrepro run --resume {path.name}" if resumes else "run its command again"
+
+
+def _runs(folder: Path) -> Iterator[Path]:
+    """The run directories in a folder, newest first."""
+    if folder.is_dir():
+        for path in sorted(folder.iterdir(), reverse=True):
+            if not path.is_symlink() and (path / REQUEST).is_file():
+                yield path
+
+
+def _state(path: Path) -> str:
+    if not (path / RESULT).is_file():
+        return "cut off"
+    try:
+        load(path)
+    except RunNotFoundError:
+        return "damaged"
+    return "finished"
 
 
 def _read_json(path: Path, missing: str, hint: str) -> dict[str, Any]:

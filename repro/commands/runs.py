@@ -39,17 +39,14 @@ def show_run(
 ) -> None:
     """Print the page of a stored run again."""
     from .. import store
-    from ..report.check_page import print_check
     from ..report.console import console, print_json
-    from ..report.run_page import print_run
+    from ..report.pages import print_page
 
     record = store.load(store.find(store.runs_folder(runs), run))
     if json_:
         print_json(record)
-    elif record["schema"] == "specrepro/check@1":
-        print_check(console(), record, quiet=quiet, verbose=verbose)
     else:
-        print_run(console(), record, quiet=quiet, verbose=verbose)
+        print_page(console(), record, quiet=quiet, verbose=verbose)
 
 
 @app.command("prune")

@@ -23,10 +23,8 @@ def print_runs(out: Console, folder: Path, runs: Sequence[StoredRun]) -> None:
         table.add_column(column, no_wrap=column == "run")
     table.add_column("size", justify="right")
     for run in runs:
-        state = "finished" if run.finished else "cut off"
-        table.add_row(
-            printable(run.id), printable(run.command), printable(run.started), state, size(run.size)
-        )
+        words = (run.id, run.command, run.started, run.state)
+        table.add_row(*(printable(word) for word in words), size(run.size))
     out.print(table)
 
 
@@ -47,6 +45,7 @@ def runs_json(runs: Sequence[StoredRun]) -> dict[str, Any]:
                 "command": run.command,
                 "started": run.started,
                 "finished": run.finished,
+                "state": run.state,
                 "bytes": run.size,
             }
             for run in runs

@@ -35,6 +35,32 @@ def test_a_cut_run_is_listed_and_has_no_result(tmp_path: Path) -> None:
         store.load(path)
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["{", "[]", '{"schema": "specrepro/run@1"}', '{"schema": "run"}', '{"schema": []}'],
+)
+def test_a_run_whose_result_cannot_be_read_is_listed_as_damaged(
+    tmp_path: Path, content: str
+) -> None:
+    whole = finished(tmp_path, 1)
+    path = store.create(tmp_path, "run", {})
+    (path / store.RESULT).write_text(content)
+    (tmp_path / store.LATEST).unlink()
+    states = {run.id: run.state for run in store.stored(tmp_path)}
+    assert states == {path.name: "damaged", whole.name: "finished"}
+    assert store.find(tmp_path, "latest") == whole
+
+
+def test_only_a_run_of_cases_is_said_to_resume(tmp_path: Path) -> None:
+    run, check = store.create(tmp_path, "run", {}), store.create(tmp_path, "check", {})
+    with pytest.raises(RunNotFoundError) as cut:
+        store.load(run)
+    assert cut.value.hint == f"specrepro run --resume {run.name}"
+    with pytest.raises(RunNotFoundError) as other:
+        store.load(check)
+    assert other.value.hint == "run its command again"
+
+
 def test_latest_without_any_run_is_an_error_with_the_folder(tmp_path: Path) -> None:
     with pytest.raises(RunNotFoundError, match="no finished run"):
         store.find(tmp_path, "latest")
