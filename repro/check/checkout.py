@@ -27,8 +27,8 @@ class Checkout:
         """Whether the committed file of this name, relative to the root, is another or absent."""
         if self._blobs is None:
             self._blobs = {}
-            listing = _git(self._root, "ls-tree", "-r", "-z", "HEAD", "--", ".")
-            for line in (listing or "").split("\0"):
+            listing = git(self._root, "ls-tree", "-r", "-z", "HEAD", "--", ".")
+            for line in _text(listing or b"").split("\0"):
                 facts, _, path = line.partition("\t")
                 if path:
                     self._blobs[path] = facts.split(" ")[2]
@@ -40,23 +40,29 @@ class Checkout:
 
 def checkout(root: Path) -> Checkout | None:
     """The checkout that `root` is or lies in, None if it is none or git is not there."""
-    commit = _git(root, "rev-parse", "--verify", "HEAD")
+    commit = git(root, "rev-parse", "--verify", "HEAD")
     if not commit:
         return None
-    described = _git(root, "describe", "--tags", "--always", "HEAD")
-    return Checkout(root, commit.strip(), (described or commit).strip())
+    described = git(root, "describe", "--tags", "--always", "HEAD")
+    return Checkout(root, _text(commit).strip(), _text(described or commit).strip())
 
 
-def _git(root: Path, *arguments: str) -> str | None:
+def git(root: Path, *arguments: str, given: bytes | None = None) -> bytes | None:
+    """What a command of git that reads objects prints, `given` on its input; None if it fails."""
     environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
+    quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1"}
     try:
         ended = subprocess.run(
             ["git", "-c", "core.fsmonitor=false", "-C", str(root), *arguments],  # noqa: S607
-            env=environment | {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"},
+            env=environment | quiet,
             capture_output=True,
             timeout=PATIENCE,
-            stdin=subprocess.DEVNULL,
+            input=given or b"",
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return ended.stdout.decode("utf-8", errors="surrogateescape") if ended.returncode == 0 else None
+    return ended.stdout if ended.returncode == 0 else None
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", errors="surrogateescape")
