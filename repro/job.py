@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 from .. import __version__
 from .case import Case, LoadedCase
-from .lanes.process import Children, Ending, complete, run_child
+from .lanes.process import Children, Ending, complete, played, run_child
 from .plan import Plan
 from .store import write_json
 
@@ -35,8 +36,13 @@ class Job:
     timeout: float
 
 
-def perform(job: Job, children: Children) -> Ending:
-    """Run the child of a job, unless an earlier one left its whole result and ended well."""
+def perform(
+    job: Job, children: Children, told: Callable[[int], None] = lambda played: None
+) -> Ending:
+    """Run the child of a job, unless an earlier one left its whole result and ended well.
+
+    `told` hears, while the child works, how many of its trials have ended.
+    """
     text = json.dumps(_described(job))
     before, ended = job.directory / "job.json", job.directory / "ending.json"
     same = before.is_file() and before.read_text(encoding="utf-8") == text
@@ -46,7 +52,9 @@ def perform(job: Job, children: Children) -> Ending:
         shutil.rmtree(job.directory)
     job.directory.mkdir(parents=True)
     before.write_text(text, encoding="utf-8")
-    ending = run_child(job.directory, job.timeout, children)
+    ending = run_child(
+        job.directory, job.timeout, children, told=lambda: told(played(job.directory))
+    )
     write_json(ended, {"reason": ending.reason, "timed_out": ending.timed_out})
     return ending
 

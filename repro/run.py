@@ -54,13 +54,18 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Progress for a reader: a job has started or ended."""
+    """Progress for a reader: a job has started, goes on, or ended.
+
+    trials: of the job. played: those that have ended. seconds: since the job began.
+    """
 
     case: str
     lane: str
     trials: int
     ended: bool
     detail: str = ""
+    played: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +196,13 @@ def _play(
         name = job.case.case.id
         trials = job.plan.trials(job.lane)
         told(Event(name, job.lane, len(trials), ended=False))
-        ending = perform(job, children)
+        began = time.monotonic()
+
+        def working(played: int) -> None:
+            seconds = time.monotonic() - began
+            told(Event(name, job.lane, len(trials), ended=False, played=played, seconds=seconds))
+
+        ending = perform(job, children, working)
         results = read_results(job.directory, trials, ending)
         told(Event(name, job.lane, len(trials), ended=True, detail=ending.reason))
         return (name, job.lane), results

@@ -137,7 +137,8 @@ def load(path: Path) -> dict[str, Any]:
     """The result of a run; RunNotFoundError where it was cut off or is not a run of ours."""
     record = _read_json(path / RESULT, "has no result: it was cut off", _again(path))
     schema = record.get("schema")
-    if not isinstance(schema, str) or not SHAPES.get(schema, {schema}) <= record.keys():
+    needed = SHAPES.get(schema) if isinstance(schema, str) else None
+    if needed is None or not needed <= record.keys():
         raise RunNotFoundError(
             f"run {quoted(path.name)}: {RESULT} is of no kind that this version reads",
             hint="specrepro runs list",

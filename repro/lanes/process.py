@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from ..records import Evidence, Finding, Seen, Service, Status, Trial, TrialResu
 from .child import MARK
 
 LANE_CHILD = "specrepro.repro.lanes.child"
+PULSE = 0.5  # seconds between two signs of life of a child that is waited for
 LONGEST_LINE = 64 << 20  # bytes of one result line; more is not a result of ours
 # What a lane needs of the environment. Secrets of the caller are not for a child that runs a case.
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
@@ -54,10 +55,15 @@ class Children:
 
 
 def run_child(
-    directory: Path, timeout: float, children: Children, *, module: str = LANE_CHILD
+    directory: Path,
+    timeout: float,
+    children: Children,
+    *,
+    module: str = LANE_CHILD,
+    told: Callable[[], None] | None = None,
 ) -> Ending:
     """Run the job in `directory` (job.json) by `module` and wait; its output goes to files beside
-    it.
+    it. `told` is called every half second meanwhile.
     """
     scratch = directory / "scratch"
     scratch.mkdir(exist_ok=True)
@@ -90,9 +96,7 @@ def run_child(
             children.running[child.pid] = child
         timed_out = False
         try:
-            child.wait(timeout)
-        except subprocess.TimeoutExpired:
-            timed_out = True
+            timed_out = not _ended(child, timeout, told)
         finally:
             end_group(child)
             child.wait()
@@ -106,6 +110,22 @@ def run_child(
     if child.returncode:
         return Ending(f"ended with status {child.returncode}", False, seconds)
     return Ending("", False, seconds)
+
+
+def _ended(child: subprocess.Popen[bytes], timeout: float, told: Callable[[], None] | None) -> bool:
+    """Wait for a child; whether it ended within `timeout` seconds."""
+    last = time.monotonic() + timeout
+    while True:
+        left = last - time.monotonic()
+        try:
+            child.wait(min(left, PULSE) if told else left)
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= last:
+                return False
+            if told:
+                told()
+        else:
+            return True
 
 
 def end_group(child: subprocess.Popen[bytes]) -> None:
@@ -148,6 +168,15 @@ def complete(directory: Path, count: int) -> bool:
     """Whether a child left a whole result file for `count` trials."""
     lines, complaint = _lines(directory / "result.ndjson")
     return not complaint and len(lines) == count + 1 and lines[-1].get(MARK) == count
+
+
+def played(directory: Path) -> int:
+    """How many trials a child that is at work has ended; 0 where it has written nothing yet."""
+    try:
+        with (directory / "result.ndjson").open("rb") as file:
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+    except OSError:
+        return 0
 
 
 def _lines(path: Path) -> tuple[list[dict[str, Any]], str]:

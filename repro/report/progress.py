@@ -12,6 +12,8 @@ from .console import console
 if TYPE_CHECKING:
     from ..run import Event
 
+SHORT = 2.0  # seconds of a job of which nothing need be told
+
 
 @contextmanager
 def progress(silent: bool) -> Iterator[Callable[[Event], None]]:
@@ -32,7 +34,7 @@ def progress(silent: bool) -> Iterator[Callable[[Event], None]]:
 
         yield line
         return
-    working: dict[tuple[str, str], int] = {}
+    working: dict[tuple[str, str], str] = {}
     with out.status("starting") as status:
 
         def move(event: Event) -> None:
@@ -40,8 +42,16 @@ def progress(silent: bool) -> Iterator[Callable[[Event], None]]:
                 if event.ended:
                     working.pop((event.case, event.lane), None)
                 else:
-                    working[event.case, event.lane] = event.trials
-                names = ", ".join(f"{case} in {lane}" for case, lane in working)
-                status.update(names or "judging")
+                    working[event.case, event.lane] = at_work(event)
+                status.update(", ".join(working.values()) or "judging")
 
         yield move
+
+
+def at_work(event: Event) -> str:
+    """A job that is at work, with what says that it goes on: its trial and its seconds."""
+    words = f"{event.case} in {event.lane}"
+    if event.seconds < SHORT:
+        return words
+    number = min(event.played + 1, event.trials)  # the mark of completion is a line as well
+    return f"{words} (trial {number} of {event.trials}, {event.seconds:.0f} s)"

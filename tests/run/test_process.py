@@ -7,12 +7,20 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specrepro.repro.lanes.process import Children, Ending, complete, read_results, run_child
+from specrepro.repro.lanes.process import (
+    Children,
+    Ending,
+    complete,
+    played,
+    read_results,
+    run_child,
+)
 from specrepro.repro.records import Seen, Status, Trial
 
 TRIALS = [Trial("c", name, "reference", {}, Status.CLEAN) for name in ("a", "b", "c")]
@@ -159,6 +167,28 @@ def test_a_hanging_child_is_ended_with_all_it_started(
     assert ending.timed_out
     assert statuses(directory, ending) == [Status.UNKNOWN, Status.TIMEOUT, Status.UNKNOWN]
     assert gone(int((directory / "grandchild").read_text()))
+
+
+def test_a_working_child_is_seen_trial_by_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child goes on when the parent has been told, so no time decides what is seen."""
+    wait = 'while [ ! -e "$directory/told" ]; do sleep 0.05; done'
+    script = f'printf "one\\ntwo\\n" > "$directory/result.ndjson"; {wait}'
+    directory = interpreter(tmp_path, monkeypatch, script)
+    heard: list[int] = []
+
+    def told() -> None:
+        heard.append(played(directory))
+        if heard[-1] == 2:
+            (directory / "told").touch()
+
+    assert run_child(directory, 60, Children(), told=told) == Ending("", False, ANY)
+    assert heard[-1] == 2
+
+
+def test_a_child_that_has_written_nothing_has_played_nothing(tmp_path: Path) -> None:
+    assert played(tmp_path) == 0
 
 
 def gone(pid: int) -> bool:
