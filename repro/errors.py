@@ -8,6 +8,7 @@ SpecreproError
 │   ├── StaleKernelError     its source was edited and no compiler is at hand
 │   └── LaunchRefusedError   arguments break what the kernel was compiled for
 ├── UntestableError          a build cannot be had, or cannot be looked at
+│   └── UnreachableError     for now: who has it does not answer
 │   └── NoEnvironmentError   there is no environment in which it could run
 ├── InterruptedRunError      stopped by the user; the hint is the line to resume
 ├── UnsupportedError         the emulator met something it does not execute
@@ -101,9 +102,19 @@ class LaunchRefusedError(KernelError):
 
 
 class UntestableError(SpecreproError):
-    """A build cannot be had, is not what it says it is, or cannot be looked at."""
+    """A build cannot be had, is not what it says it is, or cannot be looked at.
+
+    temporary: it says nothing about the build, and the same question may be answered later.
+    """
 
     exit_status = Exit.UNTESTABLE
+    temporary = False
+
+
+class UnreachableError(UntestableError):
+    """A server does not answer, or not in time, also when it is asked again."""
+
+    temporary = True
 
 
 class NoEnvironmentError(UntestableError):

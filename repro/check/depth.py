@@ -88,10 +88,11 @@ def build_record(
 
 
 def untestable_record(build: Build, error: UntestableError) -> dict[str, Any]:
-    """The record of a build that could not be questioned."""
+    """The record of a build that could not be questioned. temporary: it may be answered later."""
     return {
         **_build(build),
         "verdict": str(BuildVerdict.UNTESTABLE),
+        "temporary": error.temporary,
         "exposure": [],
         "evidence": [],
         "reasons": [str(error)] + ([error.hint] if error.hint else []),

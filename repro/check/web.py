@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
-from ..errors import UntestableError
+from ..errors import UnreachableError, UntestableError
 from ..escape import printable, quoted
 from .settings import Settings
 from .tree import Told
@@ -106,6 +106,20 @@ class Web:
     def tail(self, url: str, length: int) -> tuple[bytes, int]:
         """The last `length` bytes of a file, or all of a shorter one; and its size."""
         return self._attempts(url, lambda: self._range(url, f"bytes=-{length}", length))
+
+    def there(self, url: str) -> bool:
+        """Whether there is such a file, of which one byte is asked for."""
+
+        def attempt() -> bool:
+            headers = {"Range": "bytes=0-0", "Accept-Encoding": "identity"}
+            with self._send(url, headers) as response:
+                if response.status_code in {404, 410}:
+                    return False
+                if response.status_code not in {200, 206}:
+                    raise _status(url, response)
+                return True
+
+        return self._attempts(url, attempt)
 
     def pour(self, url: str, into: BinaryIO, limit: int) -> str:
         """Copy a whole file of at most `limit` bytes, telling how far it is; its sha256, hex."""
@@ -216,7 +230,7 @@ class Web:
             return attempt()
         except _TransientError as error:
             times = len(self._pauses) + 1
-            raise UntestableError(
+            raise UnreachableError(
                 f"{shown(url)} cannot be read, tried {times} times: {error}",
                 hint="--offline answers from what was read before",
             ) from error
