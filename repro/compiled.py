@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import operator
+import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -163,18 +165,43 @@ def load(op: str, root: Path | None = None) -> CompiledKernel:
     cannot be used.
     """
     root = PACKAGE if root is None else root
+    known = _LOADED.get((op, root))
+    if known is not None and _stamps(known[0]) == known[1]:
+        return known[2]
     folder = root / "kernels" / op
+    began = time.time_ns()
     try:
-        text = (folder / "ptx" / "manifest.json").read_text(encoding="utf-8")
+        files: tuple[Path, ...] = (folder / "ptx" / "manifest.json",)
+        text = files[0].read_text(encoding="utf-8")
         manifest = Manifest.from_json(json.loads(text))
-        source = (root / manifest.source).read_bytes()
-        ptx = (folder / "ptx" / f"{manifest.target}.ptx").read_text(encoding="utf-8")
+        files += (root / manifest.source, folder / "ptx" / f"{manifest.target}.ptx")
+        stamps = _stamps(files)
+        source, ptx = files[1].read_bytes(), files[2].read_text(encoding="utf-8")
     except OSError as error:
         raise KernelError(f"kernel {op} is incomplete: {error}", where=str(folder)) from error
     except ValueError as error:
         where = str(folder / "ptx" / "manifest.json")
         raise KernelError(f"manifest of kernel {op}: {error}", where=where) from error
-    return _checked(op, root, manifest.source, sha256_of_source(source), text, ptx)
+    kernel = _checked(op, root, manifest.source, sha256_of_source(source), text, ptx)
+    # None changed while it was read, nor so lately that it may change again under the same time.
+    if stamps is not None and max(max(stamp[:2]) for stamp in stamps) < began - SETTLED:
+        _LOADED[op, root] = (files, stamps, kernel)
+    return kernel
+
+
+# By op and root: the files that were read, what tells them from edited ones, the kernel.
+Stamps = tuple[tuple[int, int, int, int], ...]
+_LOADED: dict[tuple[str, Path], tuple[tuple[Path, ...], Stamps, CompiledKernel]] = {}
+SETTLED = 2_000_000_000  # ns after which a change of a file has another time, on any file system
+
+
+def _stamps(files: tuple[Path, ...]) -> Stamps | None:
+    """Times of last change, size and number of each file; None where one cannot be looked at."""
+    try:
+        found = [os.stat(file) for file in files]
+    except OSError:
+        return None
+    return tuple((s.st_mtime_ns, s.st_ctime_ns, s.st_size, s.st_ino) for s in found)
 
 
 @lru_cache(maxsize=64)

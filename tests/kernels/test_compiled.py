@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import specrepro
-from specrepro.repro import ops
+from specrepro.repro import compiled, ops
 from specrepro.repro.compiled import (
     INSTALL_COMPILERS,
     Manifest,
@@ -86,6 +87,33 @@ def test_manifest_that_is_none_is_refused(tmp_path: Path) -> None:
         load("rope", root)
 
 
+def test_file_edited_after_it_was_loaded_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled, "SETTLED", 0)
+    root = copy_of_kernels(tmp_path)
+    folder = root / "kernels/rope/ptx"
+    time.sleep(0.02)  # longer than a tick of the clock that dates files
+    before = load("rope", root)
+    assert ("rope", root) in compiled._LOADED
+    assert load("rope", root) is before
+    with (folder / "sm_80.ptx").open("a") as file:
+        file.write("// edited\n")
+    assert load("rope", root).ptx == before.ptx + "// edited\n"
+    data = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**data, "limits": {"rows": 7}}))
+    assert load("rope", root).manifest.limits == {"rows": 7}
+    (folder / "manifest.json").unlink()
+    with pytest.raises(KernelError, match="incomplete"):
+        load("rope", root)
+
+
+def test_file_of_just_now_is_not_remembered_by_its_time(tmp_path: Path) -> None:
+    root = copy_of_kernels(tmp_path)
+    load("rope", root)
+    assert ("rope", root) not in compiled._LOADED
+
+
 def test_line_endings_of_a_checkout_do_not_make_a_source_edited() -> None:
     assert sha256_of_source(b"a\r\nb\r\n") == hashlib.sha256(b"a\nb\n").hexdigest()
 
@@ -107,6 +135,7 @@ def test_edited_source_is_refused_without_compilers(tmp_path: Path, op: str) -> 
     (plain / "specrepro").symlink_to(ROOT)
     program = f"""
 import sys
+import time
 from pathlib import Path
 sys.path.insert(0, {str(plain)!r})
 from specrepro.repro.compiled import load
