@@ -51,6 +51,7 @@ class Scope:
         self.ranges: dict[str, tuple[str, int]] = {}
         self.labels: set[str] = set()
         self.variables: set[str] = set()
+        self.known: dict[str, Register | Special] = {}  # words met here, and what they are
 
     def unique(self, name: str) -> str:
         """A name of this scope, told apart from those of others."""
@@ -102,7 +103,7 @@ class Body:
         location: Location | None = None
         depth = 1
         while depth:
-            word = reader.token.text
+            word = reader.word
             if word == "{":
                 reader.at += 1
                 depth += 1
@@ -121,9 +122,7 @@ class Body:
                 self.directive(location)
             elif word == ";":
                 reader.at += 1
-            elif reader.tokens[reader.at + 1 : reader.at + 2] and (
-                reader.tokens[reader.at + 1].text == ":"
-            ):
+            elif word and reader.words[reader.at + 1] == ":":
                 self.label(word)
             else:
                 self.code.append((self.instruction(), self.scope, location))
@@ -133,8 +132,9 @@ class Body:
         places = self.reader.lines.places([location for _, _, location in self.code])
         pairs = zip(self.code, places, strict=True)
         return tuple(
-            replace(self.resolved(instruction, scope), place=place)
-            for (instruction, scope, _), place in pairs
+            Instruction(i.opcode, i.modifiers, operands, i.predicate, i.negated, i.line, place)
+            for (i, scope, _), place in pairs
+            for operands in (self.resolved(i, scope),)
         )
 
     def file(self) -> str:
@@ -176,7 +176,7 @@ class Body:
                 name = self.scope.unique(variable.name)
                 self.variables[name] = replace(variable, name=name)
         else:
-            line = reader.tokens[reader.at - 1].line
+            line = reader.numbers[reader.at - 1]
             self.code.append((self._opaque(word, line), self.scope, location))
 
     def _opaque(self, opcode: str, line: int, modifiers: tuple[str, ...] = ()) -> Instruction:
@@ -200,6 +200,7 @@ class Body:
             if not reader.take(","):
                 break
         reader.expect(";")
+        self.scope.known.clear()  # the new ones may hide others
 
     # --- instructions --------------------------------------------------------------------------
     def instruction(self) -> Instruction:
@@ -211,7 +212,7 @@ class Body:
             predicate = self.scope.register(name)
             if predicate is None or predicate.type != "pred":
                 reader.fail(f"{name!r} is no predicate register")
-        line = reader.token.line
+        line = reader.line
         opcode, *modifiers = reader.next().split(".")
         if not opcode.isalnum():
             reader.fail(f"{opcode!r} is no instruction", line)
@@ -225,8 +226,8 @@ class Body:
         operands = []
         while not reader.take(";"):
             operands.append(self.operand())
-            if not reader.take(",") and reader.token.text != ";":
-                reader.fail(f"{reader.token.text!r} where ',' or ';' is expected")
+            if not reader.take(",") and reader.word != ";":
+                reader.fail(f"{reader.word!r} where ',' or ';' is expected")
         return Instruction(
             opcode, tuple(modifiers), tuple(operands), predicate, negated, line, Place("", 0)
         )
@@ -251,14 +252,14 @@ class Body:
         items = []
         while not self.reader.take(")"):
             items.append(self.simple())
-            if not self.reader.take(",") and self.reader.token.text != ")":
-                self.reader.fail(f"{self.reader.token.text!r} in the arguments of a call")
+            if not self.reader.take(",") and self.reader.word != ")":
+                self.reader.fail(f"{self.reader.word!r} in the arguments of a call")
         return Vector(tuple(items))
 
     def _is_opaque(self) -> bool:
         """Whether operands in parentheses, or several in brackets, come before the semicolon."""
         inside, at = False, self.reader.at
-        while (word := self.reader.tokens[at].text) not in (";", ""):
+        while (word := self.reader.words[at]) not in (";", ""):
             if word == "(" or (inside and word == ","):
                 return True
             inside = word == "[" or (inside and word != "]")
@@ -271,13 +272,13 @@ class Body:
             items = []
             while not reader.take("}"):
                 items.append(self.simple())
-                if not reader.take(",") and reader.token.text != "}":
-                    reader.fail(f"{reader.token.text!r} in a vector")
+                if not reader.take(",") and reader.word != "}":
+                    reader.fail(f"{reader.word!r} in a vector")
             return Vector(tuple(items))
         if reader.take("["):
             base = self.simple()
             offset = 0
-            if reader.take("+") or reader.token.text == "-":
+            if reader.take("+") or reader.word == "-":
                 offset = reader.integer()
             reader.expect("]")
             return Address(base, offset)
@@ -288,7 +289,11 @@ class Body:
 
     def simple(self) -> Operand:
         reader = self.reader
-        word = reader.token.text
+        word = reader.word
+        known = self.scope.known.get(word)
+        if known is not None:
+            reader.at += 1
+            return known
         if word == "!":
             reader.at += 1
             name = reader.next()
@@ -302,10 +307,12 @@ class Body:
         if word == "_":
             return Sink()
         register = self.scope.register(word)
+        if register is None and SPECIAL.fullmatch(word):
+            self.scope.known[word] = special = Special(word)
+            return special
         if register is not None:
+            self.scope.known[word] = register
             return register
-        if SPECIAL.fullmatch(word):
-            return Special(word)
         if word[:1] in "%.":
             reader.at -= 1
             reader.fail(f"{word!r} is not declared")
@@ -317,7 +324,7 @@ class Body:
     def literal(self) -> Immediate:
         reader = self.reader
         negative = reader.take("-")
-        word = reader.token.text
+        word = reader.word
         match = FLOAT.match(word)
         if match is not None:
             reader.at += 1
@@ -334,7 +341,7 @@ class Body:
         reader = self.reader
         word = reader.next()
         if word[-1] in "eE":
-            sign = reader.next() if reader.token.text in ("+", "-") else ""
+            sign = reader.next() if reader.word in ("+", "-") else ""
             digits = reader.next()
             if not digits.isdigit() or len(digits) > 4:
                 reader.fail(f"{word}{sign}{digits!r} is no number")
@@ -345,19 +352,22 @@ class Body:
                 return Immediate(int(np.float32(value).view(np.uint32)), 32)
         return Immediate(int(value.view(np.uint64)), 64)
 
-    def resolved(self, instruction: Instruction, scope: Scope) -> Instruction:
-        """With the labels of a branch told apart by scope."""
-        target = instruction.operands[-1] if instruction.operands else None
-        if instruction.opcode not in ("bra", "brx") or not isinstance(target, Symbol):
-            return instruction
+    def resolved(self, instruction: Instruction, scope: Scope) -> tuple[Operand, ...]:
+        """Its operands, with the labels of a branch told apart by scope."""
+        operands = instruction.operands
+        if instruction.opcode not in ("bra", "brx") or not operands:
+            return operands
+        *others, target = operands
+        if not isinstance(target, Symbol):
+            return operands
         found = self._label(target.name, scope, instruction.line)
         if instruction.opcode == "bra":
-            return replace(instruction, operands=(*instruction.operands[:-1], Symbol(found)))
+            return *others, Symbol(found)
         if found not in self.targets:
             self.reader.fail(f"{target.name} lists no targets", instruction.line)
         names, inner = self.targets[found]
         labels = tuple(Symbol(self._label(name, inner, instruction.line)) for name in names)
-        return replace(instruction, operands=(*instruction.operands[:-1], Vector(labels)))
+        return *others, Vector(labels)
 
     def _label(self, name: str, scope: Scope, line: int) -> str:
         """The unique name of a label seen from `scope`."""

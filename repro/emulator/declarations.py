@@ -60,7 +60,7 @@ def variables(reader: Reader, space: str, *, extern: bool = False) -> Iterator[V
 def _type(reader: Reader) -> tuple[int, str]:
     """Alignment (0: not given) and type of a declaration."""
     align, kind, vector = 0, "", 1
-    while reader.token.text.startswith("."):
+    while reader.word.startswith("."):
         word = reader.next()
         if word == ".align":
             align = reader.integer()
@@ -113,7 +113,7 @@ class Initial:
         reader, width = self.reader, self.width
         if len(self.found) > MAX_INITIAL:
             reader.fail(f"an initial value of more than {MAX_INITIAL} bytes")
-        word = reader.token.text
+        word = reader.word
         if (match := FLOAT.match(word)) is not None:
             digits = match[2] or match[4]
             if len(digits) != 2 * width:
@@ -150,7 +150,7 @@ class Initial:
         if not (name[0].isalpha() or name[0] in "_$%"):
             reader.fail(f"{name!r} in an initial value")
         addend = 0
-        if reader.take("+") or reader.token.text == "-":
+        if reader.take("+") or reader.word == "-":
             addend = reader.integer()
         self.addresses.append(Relocation(len(self.found), name, addend, first, size))
         self.found += bytes(size)

@@ -13,19 +13,23 @@ MAX_TEXT = 32 << 20  # bytes; the largest PTX of a wheel seen is a tenth of it
 # Every alternative ends somewhere, so that no text is looked through twice.
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*(?:.*?\*/|.*)', re.DOTALL | re.ASCII)
 _SECTION = re.compile(r"^[ \t]*\.section[^{}\n]*", re.MULTILINE)
+# `.reg.b16` is two words, `ld.global.b16` one.
 _TOKEN = re.compile(
-    r'"[^"\n]*"|[.%]?[\w$]+(?:(?:\.|::)[\w$]+)*|[-+@!|,;:<>=\[\](){}~]|\S', re.ASCII
+    r'"[^"\n]*"|\.[\w$]+(?:::[\w$]+)*|%?[\w$]+(?:(?:\.|::)[\w$]+)*|[-+@!|,;:<>=\[\](){}~]|\S',
+    re.ASCII,
 )
 INLINE = ("// begin inline asm", "// end inline asm")
 _KNOWN = frozenset("-+@!|,;:<>=[](){}~")
 
 
-class Token(NamedTuple):
-    text: str
-    line: int
+class Tokens(NamedTuple):
+    """The words of a text, and the line of each."""
+
+    words: list[str]
+    lines: list[int]
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(text: str) -> Tokens:
     """All tokens of `text`, without comments and sections (debug data); ends with an empty one.
 
     UnsupportedError on characters that are no PTX, and on text longer than MAX_TEXT.
@@ -36,18 +40,25 @@ def tokens(text: str) -> list[Token]:
         text = _first_locations(text)
     text = _COMMENT.sub(_blank, text)
     text = _without_sections(text)
-    found = []
+    words: list[str] = []
+    lines: list[int] = []
     for number, line in enumerate(text.split("\n"), 1):
-        for match in _TOKEN.finditer(line):
-            word = match[0]
-            if len(word) == 1 and not (word.isalnum() or word in _KNOWN or word in "_$%."):
-                raise UnsupportedError(f"character {word!r} is no PTX", where=f"PTX line {number}")
-            if word[0] == "." and "." in word[1:]:  # `.reg.b16`
-                found += [Token(f".{part}", number) for part in word[1:].split(".")]
-            else:
-                found.append(Token(word, number))
-    found.append(Token("", text.count("\n") + 1))
-    return found
+        found = _TOKEN.findall(line)
+        words += found
+        lines += [number] * len(found)
+    odd = {word for word in set(words) if len(word) == 1 and not _is_known(word)}
+    if odd:
+        first = next(at for at, word in enumerate(words) if word in odd)
+        raise UnsupportedError(
+            f"character {words[first]!r} is no PTX", where=f"PTX line {lines[first]}"
+        )
+    words.append("")
+    lines.append(text.count("\n") + 1)
+    return Tokens(words, lines)
+
+
+def _is_known(sign: str) -> bool:
+    return sign.isalnum() or sign in _KNOWN or sign in "_$%."
 
 
 def _first_locations(text: str) -> str:

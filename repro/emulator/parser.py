@@ -40,7 +40,7 @@ class Parser:
     def module(self) -> Module:
         reader = self.reader
         version = target = ""
-        while reader.token.text:
+        while reader.word:
             word = reader.next()
             if word == ".version":
                 version = reader.next()
@@ -62,7 +62,7 @@ class Parser:
             elif word == ".alias":
                 reader.fail("aliases of functions are not known")
             elif word in (".global", ".const", ".shared"):
-                extern = reader.at >= 2 and reader.tokens[reader.at - 2].text == ".extern"
+                extern = reader.at >= 2 and reader.words[reader.at - 2] == ".extern"
                 for variable in variables(self.reader, word[1:], extern=extern):
                     self.globals[variable.name] = variable
                     if word == ".shared":
@@ -110,11 +110,11 @@ class Parser:
         """`.func (results) name (parameters) { ... }`, or without a body."""
         reader = self.reader
         gives: tuple[Variable, ...] = ()
-        while reader.token.text.startswith("."):
+        while reader.word.startswith("."):
             reader.next()  # .attribute and its like: hints of linkers
         if reader.take("("):
             gives = tuple(formals(reader))
-        line = reader.token.line
+        line = reader.line
         name = reader.next()
         takes = tuple(formals(reader)) if reader.take("(") else ()
         while not reader.take("{"):
@@ -131,7 +131,7 @@ class Parser:
 
     def entry(self) -> None:
         reader = self.reader
-        line = reader.token.line
+        line = reader.line
         name = reader.next()
         params = tuple(parameters(self.reader)) if reader.take("(") else ()
         if len({parameter.name for parameter in params}) != len(params):
@@ -148,8 +148,8 @@ class Parser:
                 sizes += [1] * (3 - len(sizes))
                 reqntid = (sizes[0], sizes[1], sizes[2])
             elif word in HINTS:
-                while reader.token.text[:1].isdigit() or reader.take(","):
-                    reader.at += reader.token.text[:1].isdigit()
+                while reader.word[:1].isdigit() or reader.take(","):
+                    reader.at += reader.word[:1].isdigit()
             elif word == ";":
                 return
             else:

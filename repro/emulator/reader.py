@@ -6,7 +6,7 @@ import re
 from typing import NoReturn
 
 from ..errors import UnsupportedError
-from .lexer import Token, tokens
+from .lexer import tokens
 from .source_lines import Location, SourceLines
 
 _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?$", re.ASCII)
@@ -18,33 +18,38 @@ class Reader:
     """Takes tokens from the front; every failure is an UnsupportedError with the PTX line."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = tokens(text)
+        self.words, self.numbers = tokens(text)  # the words of the text, the line of each
         self.at = 0
         self.lines = SourceLines()
 
     @property
-    def token(self) -> Token:
-        return self.tokens[self.at]
+    def word(self) -> str:
+        """The next word; empty at the end of the text."""
+        return self.words[self.at]
+
+    @property
+    def line(self) -> int:
+        return self.numbers[self.at]
 
     def next(self) -> str:
-        token = self.tokens[self.at]
-        if token.text == "":
+        word = self.words[self.at]
+        if word == "":
             self.fail("the text ends here")
         self.at += 1
-        return token.text
+        return word
 
     def take(self, text: str) -> bool:
-        if self.tokens[self.at].text == text:
+        if self.words[self.at] == text:
             self.at += 1
             return True
         return False
 
     def expect(self, text: str) -> None:
         if not self.take(text):
-            self.fail(f"{self.token.text!r} where {text!r} is expected")
+            self.fail(f"{self.word!r} where {text!r} is expected")
 
     def fail(self, message: str, line: int | None = None) -> NoReturn:
-        raise UnsupportedError(message, where=f"PTX line {line or self.token.line}")
+        raise UnsupportedError(message, where=f"PTX line {line or self.line}")
 
     def integer(self) -> int:
         negative = self.take("-")
