@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..records import Kind, Outcome, Prediction, Scalar
 from .declare import Parameter
-from .tensor_names import SERVED
+from .tensor_names import PAGED, SERVED
 
 if TYPE_CHECKING:
     from ..ops import Ops
@@ -75,11 +75,7 @@ SETTINGS: Mapping[str, Parameter] = {
         doc="zeros in both scheduling modes (from 0.20.0), or in async mode only (0.14.0-0.19.1)",
     ),
 }
-UNITS: Mapping[str, tuple[str, ...]] = {
-    "block_table": ("row",),
-    "key_cache": ("block",),
-    "value_cache": ("block",),
-}
+UNITS = PAGED
 TENSORS: tuple[str, ...] = (*SERVED, "draft_probs")
 
 

@@ -17,7 +17,8 @@ from ..records import Outcome, Scalar, Service
 from . import toy_model as model
 from .acceptance import PLACEHOLDER, AcceptanceLog
 from .draft_gate import draft_length, first_position, gate_open, proposes_zeros, slots_ahead
-from .serving import Layer, Pages, Request, Span, verify
+from .serving import Layer, Pages, Request, Span
+from .target_step import target_step
 
 AT_LIMIT_IGNORE = 0  # no guard of the draft kernel takes part in this fault
 LONG, SHORT = 0, 1
@@ -90,29 +91,15 @@ class Engine:
             step += 1
 
     def _target_step(self, running: list[Request], slots: int) -> None:
-        self.ops.step = None
-        spans = []
         for request in running:
             request.drafts = (request.drafts or [PLACEHOLDER] * slots)[:slots]
-            # a placeholder has no embedding of its own; vLLM computes token 0 in its place
-            drafts = [max(token, 0) for token in request.drafts]
-            tokens = request.tokens[request.target_done :] + drafts
-            spans.append(Span(request.number, request.target_done, tokens, len(drafts) + 1))
-        batch = [r.number for r in running]
-        said = self.target.extend(self.pages.table(batch), spans)
-        emitted = verify(self.ops, batch, [r.drafts for r in running], said)
-        accepted = self.log.record(running, emitted, self.ops.launches - 1)
+        table = self.pages.table([r.number for r in running])
         row: dict[str, Any] = {"lengths": {}, "slots": {}, "accepted": {}}
-        for request, tokens, count in zip(running, emitted, accepted, strict=True):
-            name = NAMES[request.number]
-            row["lengths"][name] = request.length
-            row["slots"][name] = len(request.drafts) + 1
-            row["accepted"][name] = count
-            request.target_done = request.length + len(tokens) - 1
-            new = tokens[: request.end - request.length]
-            request.tokens += new
-            request.grown.append(len(new))
-            request.drafts = []
+        for done in target_step(self.ops, self.target, table, running, self.log):
+            name = NAMES[done.request.number]
+            row["lengths"][name] = done.length
+            row["slots"][name] = done.drafted + 1
+            row["accepted"][name] = done.accepted
         self.steps.append(row)
 
     def _propose(self, batch: list[Request]) -> None:

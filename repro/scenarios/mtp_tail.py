@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ..records import Kind, Outcome, Prediction, Scalar
 from .declare import Parameter
-from .tensor_names import SERVED
+from .tensor_names import PAGED, SERVED
 
 if TYPE_CHECKING:
     from ..ops import Ops
@@ -75,9 +75,7 @@ SETTINGS: Mapping[str, Parameter] = {
     ),
 }
 UNITS: Mapping[str, tuple[str, ...]] = {
-    "block_table": ("row",),
-    "key_cache": ("block",),
-    "value_cache": ("block",),
+    **PAGED,
     "routed_experts": ("block",),
     "routed_weights": ("block",),
 }

@@ -12,7 +12,8 @@ from . import toy_model as model
 from .acceptance import AcceptanceLog
 from .bounds import SequenceBounds
 from .mtp_tail import GARBAGE_BLOCK, WIDTH, columns
-from .serving import Layer, Pages, Request, Span, verify
+from .serving import Layer, Pages, Request, Span
+from .target_step import target_step
 
 AT_LIMIT = {"ignore": 0, "pad": 1, "clamp": 2}  # as kernels/draft_step defines them
 LONG, OTHER = 0, 1  # request numbers
@@ -122,23 +123,11 @@ class Engine:
         return True
 
     def _target_step(self, running: list[Request]) -> None:
-        self.ops.step = None
-        spans = []
         for request in running:
             # The scheduler leaves room for the bonus token: at most L - 1 computed tokens.
             request.drafts = request.drafts[: self.limit - request.length - 1]
-            tokens = request.tokens[request.target_done :] + request.drafts
-            spans.append(Span(request.number, request.target_done, tokens, len(request.drafts) + 1))
-        batch = [r.number for r in running]
-        said = self.target.extend(self.table(batch), spans)
-        emitted = verify(self.ops, batch, [r.drafts for r in running], said)
-        self.log.record(running, emitted, self.ops.launches - 1)
-        for request, tokens in zip(running, emitted, strict=True):
-            request.target_done = request.length + len(tokens) - 1
-            new = tokens[: request.end - request.length]
-            request.tokens += new
-            request.grown.append(len(new))
-            request.drafts = []
+        table = self.table([r.number for r in running])
+        target_step(self.ops, self.target, table, running, self.log)
 
     def _admitted(self, request: Request) -> bool:
         """Whether the scheduler lets this request take a speculative step now."""

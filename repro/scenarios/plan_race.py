@@ -21,7 +21,7 @@ from ..records import Outcome, Prediction, Scalar
 from .declare import Parameter
 from .plan_arrival import BUFFERS, ENGINE_BUFFERS, LIBRARY_BUFFER, Pace
 from .split_plan import SplitPlan, work_space
-from .tensor_names import SERVED
+from .tensor_names import PAGED, SERVED
 from .toy_tokens import VOCAB
 
 if TYPE_CHECKING:
@@ -69,11 +69,7 @@ SETTINGS: Mapping[str, Parameter] = {
         doc="where each pass waits for the device",
     ),
 }
-UNITS: Mapping[str, tuple[str, ...]] = {
-    "block_table": ("row",),
-    "key_cache": ("block",),
-    "value_cache": ("block",),
-}
+UNITS = PAGED
 TENSORS: tuple[str, ...] = (
     *SERVED,
     "last_page_len",

@@ -21,8 +21,9 @@ from .plan_arrival import ENGINE_BUFFERS, LIBRARY_BUFFER
 from .plan_buffers import PlanBuffers
 from .plan_race import growth, pace, paging, prompts, sizes
 from .plan_witness import PlanWitness, Sighting
-from .serving import Layer, Pages, Request, Span, verify
+from .serving import Layer, Pages, Request, Span
 from .split_plan import SplitPlan, make_plan
+from .target_step import target_step
 
 IGNORE_LIMIT = 0  # draft_step, as kernels/draft_step defines it: every position has its slot
 
@@ -65,27 +66,11 @@ class Engine:
     def serve(self) -> None:
         """Step until every request is done; the first `rounds` steps speculate."""
         while running := [r for r in self.requests if not r.finished]:
-            self._target_step(running)
+            table = self.pages.table([r.number for r in running])
+            target_step(self.ops, self.target, table, running, self.log)
             if self.turns < int(self.point["rounds"]):
                 self._draft()
                 self.turns += 1
-
-    def _target_step(self, running: list[Request]) -> None:
-        self.ops.step = None
-        spans = [
-            Span(r.number, r.target_done, r.tokens[r.target_done :] + r.drafts, len(r.drafts) + 1)
-            for r in running
-        ]
-        batch = [r.number for r in running]
-        said = self.target.extend(self.pages.table(batch), spans)
-        emitted = verify(self.ops, batch, [r.drafts for r in running], said)
-        self.log.record(running, emitted, self.ops.launches - 1)
-        for request, tokens in zip(running, emitted, strict=True):
-            request.target_done = request.length + len(tokens) - 1
-            new = tokens[: request.end - request.length]
-            request.tokens += new
-            request.grown.append(len(new))
-            request.drafts = []
 
     def _draft(self) -> None:
         """k drafts for every request: one from a pass over its new tokens, the rest by the loop."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from ..records import Kind, Outcome, Prediction, Scalar
 from .declare import Parameter
-from .tensor_names import SERVED
+from .tensor_names import PAGED, SERVED
 
 if TYPE_CHECKING:
     from ..ops import Ops
@@ -80,11 +80,7 @@ SETTINGS: Mapping[str, Parameter] = {
         doc="captured mode: one sampling step, replayed k - 1 times, or all of them in one graph",
     ),
 }
-UNITS: Mapping[str, tuple[str, ...]] = {
-    "block_table": ("row",),
-    "key_cache": ("block",),
-    "value_cache": ("block",),
-}
+UNITS = PAGED
 TENSORS: tuple[str, ...] = (
     *SERVED,
     "current_draft_step",

@@ -18,9 +18,10 @@ from ..records import Finding, Kind, Outcome, Scalar, Service
 from . import toy_model as model
 from .acceptance import AcceptanceLog
 from .draft_loop import DraftedStep, DraftLoop
-from .serving import Layer, Pages, Request, Span, verify
+from .serving import Layer, Pages, Request, Span
 from .stale_course import batch_order, prompt, reach
 from .stale_metadata import runs
+from .target_step import target_step
 
 SHOWN_STEP = 1  # the engine step of the table: the first that verifies drafts
 DERIVED = {
@@ -103,29 +104,17 @@ class Engine:
             engine_step += 1
 
     def _target_step(self, running: Sequence[Request], engine_step: int) -> None:
-        self.ops.step = None
         if engine_step:
             for request in running:
                 self._give_back(request.number, max(0, request.length - self.window))
-        spans = [
-            Span(r.number, r.target_done, r.tokens[r.target_done :] + r.drafts, len(r.drafts) + 1)
-            for r in running
-        ]
-        batch = [r.number for r in running]
-        said = self.target.extend(self._table(batch), spans)
-        emitted = verify(self.ops, batch, [r.drafts for r in running], said)
-        accepted = self.log.record(running, emitted, self.ops.launches - 1)
-        for request, tokens, count in zip(running, emitted, accepted, strict=True):
-            if request.drafts:
+        table = self._table([r.number for r in running])
+        for done in target_step(self.ops, self.target, table, running, self.log):
+            if done.drafted:
                 self.rounds += 1
-                self.by_position = [n + (i < count) for i, n in enumerate(self.by_position)]
-            request.target_done = request.length + len(tokens) - 1
-            request.tokens += tokens[: request.end - request.length]
-            request.drafts = []
-            if request.finished:
-                self._give_back(
-                    request.number, len(self.pages.rows[request.number]) * self.block_size
-                )
+                self.by_position = [n + (i < done.accepted) for i, n in enumerate(self.by_position)]
+            if done.request.finished:
+                row = self.pages.rows[done.request.number]
+                self._give_back(done.request.number, len(row) * self.block_size)
 
     def _draft(self, batch: Sequence[int], engine_step: int) -> None:
         """The first draft on the pass over the new tokens, then the loop."""

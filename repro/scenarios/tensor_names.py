@@ -1,6 +1,8 @@
-"""Names of the tensors that scenarios which serve the toy model share."""
+"""Tensors that scenarios which serve the toy model share: their names, and the units they have."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 SERVED = (
     "block_table",
@@ -27,3 +29,9 @@ SERVED = (
     "value",
     "value_cache",
 )
+# tensor → the unit that `owners` of a case may name for it
+PAGED: Mapping[str, tuple[str, ...]] = {
+    "block_table": ("row",),
+    "key_cache": ("block",),
+    "value_cache": ("block",),
+}
