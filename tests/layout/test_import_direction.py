@@ -51,6 +51,7 @@ ROOMS = {
     "repro.check.depth": "survey",
     "repro.check.source_depth": "survey",
     "repro.check.survey": "survey",
+    "repro.bisection.": "search",
     "repro.agreement": "judge",
     "repro.hypotheses": "judge",
     "repro.hypotheses_record": "run",
@@ -110,6 +111,8 @@ KNOWS: dict[str, set[str]] = {
         "errors",
         "escape",
     },
+    # decides what to try next; whoever runs trials is no business of it
+    "search": {"errors", "escape"},
     "emulation": {
         "emulator",
         "compiled",
