@@ -84,7 +84,7 @@ class Memory:
             start, limit, shift, records = storage.window(site.key)
             offsets = addresses - (start - base)
             # All bits of all: no less than the greatest, and negative where one of them is.
-            bits = int(np.bitwise_or.reduce(offsets))
+            bits = int(offsets[0] if offsets.size == 1 else np.bitwise_or.reduce(offsets))
             if (
                 not bits & (site.width - 1)
                 and bits >= 0
@@ -195,6 +195,9 @@ class Memory:
         if addresses.size != lanes.size:
             addresses = np.broadcast_to(addresses, lanes.shape)
         tags = addresses >> TAG_BITS
+        first = int(tags[0])
+        if not np.logical_or.reduce(tags != first):
+            return self._one(site, self.storages.get(first), addresses, lanes, None, values)
         pieces = []
         for tag in distinct(tags).tolist():
             which = (tags == tag).nonzero()[0]
@@ -209,17 +212,19 @@ class Memory:
         storage: Storage | None,
         addresses: Array,
         lanes: Array,
-        which: Array,
+        which: Array | None,
         values: tuple[Array, ...],
     ) -> list[Piece]:
+        """The same for the accesses `which` (None: all), to one storage or to none."""
         if storage is None:
             self._wrong(_outside(site, None), site, None, addresses, lanes)
             return []
         if storage.frozen and site.writes:
             _refuse(storage, site)
         offsets = addresses - storage.base
-        misaligned = (addresses & (site.width - 1)) != 0
-        if misaligned.any():
+        wrong = (addresses & (site.width - 1)) != 0
+        misaligned = wrong.nonzero()[0]
+        if misaligned.size:
             if not self.alignment:
                 raise UnsupportedError(
                     "a misaligned access, with the check of alignment off",
@@ -228,34 +233,57 @@ class Memory:
             self._wrong(
                 Kind.MISALIGNED_ACCESS, site, storage, offsets[misaligned], lanes[misaligned]
             )
-        outside = ~misaligned & ((offsets < 0) | (offsets + site.width > storage.size))
+        outside = (offsets < 0) | (offsets > storage.size - site.width)
         pieces = []
-        if outside.any():
-            self._wrong(_outside(site, storage), site, storage, offsets[outside], lanes[outside])
-            pieces += self._behind(site, storage, offsets, outside, which)
-        good = ~(misaligned | outside)
-        if good.any():
-            self._check_owners(site, storage, offsets[good], lanes[good])
-            start, _, shift, records = storage.window(site.key)
-            at = addresses[good] - start
-            if storage.starts is not None:
-                starts = storage.starts
-                at = at + (starts[lanes[good]] if starts.size > 1 else starts)
-            at = at >> shift
-            if storage.marks is not None and not site.keeps:
-                self._mark(site, storage, at, lanes[good])
-            if storage.watch is not None:
-                storage.watch(site, at, lanes[good], values)
-            pieces.append(Piece(records, at, which[good]))
+        beyond = (outside & ~wrong if misaligned.size else outside).nonzero()[0]
+        if beyond.size:
+            far = offsets[beyond]
+            self._wrong(_outside(site, storage), site, storage, far, lanes[beyond])
+            pieces += self._behind(site, storage, far, beyond if which is None else which[beyond])
+        good = (~(outside | wrong)).nonzero()[0]
+        if good.size:
+            pieces.append(
+                self._through(
+                    site,
+                    storage,
+                    addresses[good],
+                    lanes[good],
+                    good if which is None else which[good],
+                    values,
+                )
+            )
         return pieces
 
-    def _behind(
-        self, site: Site, storage: Storage, offsets: Array, outside: Array, which: Array
-    ) -> list[Piece]:
+    def _through(
+        self,
+        site: Site,
+        storage: Storage,
+        addresses: Array,
+        lanes: Array,
+        which: Array,
+        values: tuple[Array, ...],
+    ) -> Piece:
+        """The same for the accesses `which`, all within their storage and aligned."""
+        start, _, shift, records = storage.window(site.key)
+        at = addresses - start
+        if self.owners_matter and not self._owned(site, storage, at, lanes):
+            self._check_owners(site, storage, addresses - storage.base, lanes)
+        if storage.starts is not None:
+            starts = storage.starts
+            at = at + (starts[lanes] if starts.size > 1 else starts)
+        at = at >> shift
+        if storage.marks is not None and not site.keeps:
+            self._mark(site, storage, at, lanes)
+        if storage.watch is not None:
+            storage.watch(site, at, lanes, values)
+        return Piece(records, at, which)
+
+    def _behind(self, site: Site, storage: Storage, offsets: Array, which: Array) -> list[Piece]:
+        """Of reads outside, those of what is known to lie behind the storage."""
         if storage.behind is None or site.writes:
             return []
         beyond = offsets - storage.size
-        stated = outside & (beyond >= 0) & (beyond + site.width <= storage.behind.size)
+        stated = (beyond >= 0) & (beyond + site.width <= storage.behind.size)
         if not stated.any():
             return []
         dtype, elements = site.key
@@ -265,7 +293,7 @@ class Memory:
         return [Piece(records if elements > 1 else records[:, 0], np.arange(count), which[stated])]
 
     def _check_owners(self, site: Site, storage: Storage, offsets: Array, lanes: Array) -> None:
-        if storage.owners is None or not self.owners_matter:
+        if storage.owners is None:
             return
         unit, of = storage.owners.unit, storage.owners.of
         request = self.requests[lanes]

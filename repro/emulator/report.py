@@ -163,12 +163,17 @@ class Recorder:
             self.printed.append(f"\n[nothing after {MAX_PRINTED} characters is kept]\n")
         return True
 
-    def _by_request(self, lanes: Array, geometry: Geometry) -> list[tuple[int | None, Array]]:
+    def _by_request(
+        self, lanes: Array, geometry: Geometry
+    ) -> list[tuple[int | None, Array | slice]]:
         if self.requests is None:
-            return [(None, np.arange(lanes.size))]
+            return [(None, slice(None))]
         columns = geometry.column
         columns = columns[lanes] if columns.size > 1 else np.repeat(columns, lanes.size)
         found = self.requests[columns]
+        first = int(found[0])
+        if not np.logical_or.reduce(found != first):
+            return [(None if first == EVERYBODY else first, slice(None))]
         return [
             (None if request == EVERYBODY else request, (found == request).nonzero()[0])
             for request in distinct(found).tolist()

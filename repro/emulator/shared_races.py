@@ -150,6 +150,8 @@ class SharedRaces:
 
         What a block does after one more barrier counts as done elsewhere.
         """
+        if not any(isinstance(each, Touch) and each.site.writes for each in self.noted):
+            return True
         size = self.storage.data.size
         touches, most = self._turns()
         moved = []

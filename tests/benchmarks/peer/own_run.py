@@ -18,6 +18,7 @@ from references import wrong_outputs
 from workloads import Argument, Workload, subject
 
 from specrepro.repro.compiled import load
+from specrepro.repro.emulator import parser  # noqa: F401 - else the first launch imports it
 from specrepro.repro.emulator.checks import ALL, DEFAULT
 from specrepro.repro.emulator.launch import Buffer, LaunchReport, launch
 from specrepro.repro.ops import Owners
