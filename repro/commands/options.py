@@ -48,15 +48,15 @@ OneCase = Annotated[
 ]
 
 
-def assignments(texts: list[str] | None) -> dict[str, str]:
-    """`["a=1", "b=x"]` of --set as a mapping; UsageError without `=` or for a name set twice."""
+def assignments(texts: list[str] | None, option: str = "--set") -> dict[str, str]:
+    """`["a=1", "b=x"]` of an option as a mapping; UsageError without `=`, or for a name twice."""
     found: dict[str, str] = {}
     for text in texts or ():
         name, sign, value = text.partition("=")
         if not sign or not name:
-            raise UsageError(f"--set needs NAME=VALUE, not {quoted(text)}")
+            raise UsageError(f"{option} needs NAME=VALUE, not {quoted(text)}")
         if name in found:
-            raise UsageError(f"--set {quoted(name)} is given twice")
+            raise UsageError(f"{option} {quoted(name)} is given twice")
         found[name] = value
     return found
 
