@@ -1,32 +1,23 @@
 """Executes probes over files of a build in a child that can do nothing else.
 
-Code of a build is hostile code here. The child is an isolated interpreter with a scratch folder, an
-environment of a few harmless variables and no site packages; it locks itself (probing/isolation.py)
-before it looks at the build, and is killed with its group when its time is over.
+Code of a build is hostile code here. The child (locked_child.py) has a scratch folder and the
+standard library, and is killed with its group when its time is over.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import selectors
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files as resources
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, cast
+from typing import Any
 
 from ..errors import UntestableError
-from ..escape import printable, quoted
+from ..escape import quoted
+from .locked_child import furnish_code, run_locked
 
-ENVIRONMENT = ("LANG", "LC_ALL", "LD_LIBRARY_PATH")
-MOST_ANSWERS = 1 << 20  # bytes
-MOST_COMPLAINTS = 4 << 10  # bytes of stderr that are kept
 PROBE_SECONDS = 20
 SECONDS = 120
 PACKAGES = ("probing", "probes")
@@ -64,7 +55,7 @@ def execute(
         folder = Path(scratch)
         _furnish(folder, files, probes, seconds)
         started = time.monotonic()
-        lines, ending = _run(folder, seconds)
+        lines, ending = run_locked(folder, START, seconds)
         return _session(lines, ending, time.monotonic() - started)
 
 
@@ -81,14 +72,7 @@ def _furnish(
             path.write_bytes(content)
         except OSError as error:
             raise UntestableError(f"{quoted(name)} cannot be unpacked: {error.strerror}") from error
-    code = folder / "code" / "check"
-    code.mkdir(parents=True)
-    (code / "__init__.py").touch()
-    for package in PACKAGES:
-        (code / package).mkdir()
-        for file in resources(__package__).joinpath(package).iterdir():
-            if file.name.endswith(".py"):
-                (code / package / file.name).write_bytes(file.read_bytes())
+    furnish_code(folder, PACKAGES)
     job = {
         "probes": list(probes),
         "files": list(files),
@@ -96,88 +80,6 @@ def _furnish(
         "cpu_seconds": max(1, round(seconds)),
     }
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
-
-
-def _run(folder: Path, seconds: float) -> tuple[bytes, str]:
-    """(what came through the pipe, how the child ended)."""
-    reading, writing = os.pipe()
-    options = ("-I", "-S", "-B", "-X", "utf8")
-    try:
-        child = subprocess.Popen(
-            [sys.executable, *options, "-c", START, str(folder), str(writing)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env={k: v for k in ENVIRONMENT if (v := os.environ.get(k)) is not None},
-            pass_fds=(writing,),
-            start_new_session=True,
-        )
-    except BaseException:
-        os.close(reading)
-        raise
-    finally:
-        os.close(writing)
-    errors = cast(IO[bytes], child.stderr)  # a pipe was asked for
-    try:
-        with os.fdopen(reading, "rb", buffering=0) as answers, errors:
-            said, complaints, cut = _collect(answers, errors, seconds)
-            if cut:
-                _kill(child)
-            try:
-                status = child.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                _kill(child)
-                status, cut = child.wait(), cut or "did not end after its last answer"
-    finally:
-        _kill(child)
-    return said, cut or _ended(status, complaints)
-
-
-def _collect(answers: IO[bytes], errors: IO[bytes], seconds: float) -> tuple[bytes, bytes, str]:
-    """(answers, the beginning of stderr, why it was cut off) until both ends are closed."""
-    kept: dict[int, bytearray] = {answers.fileno(): bytearray(), errors.fileno(): bytearray()}
-    deadline = time.monotonic() + seconds
-    cut = ""
-    with selectors.DefaultSelector() as selector:
-        for stream in (answers, errors):
-            selector.register(stream, selectors.EVENT_READ)
-        while selector.get_map() and not cut:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                cut = f"was ended after {seconds:g} s"
-                break
-            for key, _ in selector.select(left):
-                data = os.read(key.fd, 1 << 16)
-                if not data:
-                    selector.unregister(key.fileobj)
-                elif key.fd == answers.fileno():
-                    kept[key.fd] += data
-                    if len(kept[key.fd]) > MOST_ANSWERS:
-                        cut = f"said more than {MOST_ANSWERS >> 20} MiB"
-                elif len(kept[key.fd]) < MOST_COMPLAINTS:
-                    kept[key.fd] += data[: MOST_COMPLAINTS - len(kept[key.fd])]
-    return bytes(kept[answers.fileno()]), bytes(kept[errors.fileno()]), cut
-
-
-def _kill(child: subprocess.Popen[bytes]) -> None:
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return  # the whole group has gone, or is gone but for a zombie
-
-
-def _ended(status: int, complaints: bytes) -> str:
-    if status == 0:
-        return ""
-    last = complaints.decode("utf-8", "replace").strip().rpartition("\n")[2]
-    how = f"exit status {status}"
-    if status < 0:
-        try:
-            how = signal.Signals(-status).name
-        except ValueError:
-            how = f"signal {-status}"
-    return f"ended by {how}" + (f": {printable(last)[:200]}" if last else "")
 
 
 def _session(lines: bytes, ending: str, seconds: float) -> Session:
