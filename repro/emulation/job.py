@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ..emulator.findings import findings
 from ..emulator.launch import Buffer, launch
 from ..emulator.ptx import Kernel, Parameter, parse
 from ..errors import CaseError, UnsupportedError
 from ..ops import Owners
 from ..records import to_json
 from .accesses import chosen as checks_but
-from .accesses import findings, named, warnings
+from .accesses import named, warnings
 from .arguments import Arguments, BufferSpec, Constant, Nothing, Scalar, Struct, Value, View
 from .element_types import TYPES, element_type
 from .kernel_text import chosen, with_places

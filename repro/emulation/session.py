@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from ..emulator.findings import findings
 from ..emulator.launch import Buffer, LaunchReport, launch
 from ..emulator.ptx import Kernel, parse
 from ..errors import Exit, SpecreproError, UsageError
 from ..records import Finding
-from .accesses import Warned, chosen, findings, warnings
+from .accesses import Warned, chosen, warnings
 from .element_types import TYPES, element_type
 from .memory import aligned, encode
 from .numpy_pointer import Region, Storages, region

@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 
 from ..compiled import CompiledKernel, check_arguments, load
 from ..emulator import checks
-from ..emulator.launch import Buffer, WrongAccess, launch
-from ..findings import bytes_past_end, ranges
+from ..emulator.findings import findings
+from ..emulator.launch import Buffer, launch
 from ..ops import Array, Launch, Owners, StoppedError, Tensor
-from ..records import Finding, Source
+from ..records import Finding
 
 ALIGNMENT = 256  # bytes, as a device allocator gives
 # Races between blocks are warnings, and no finding of a trial.
@@ -61,8 +61,9 @@ class EmulatorDevice:
         )
         self.instructions += report.instructions
         tensors = {t.name: t for t in launch_.args.values() if isinstance(t, Tensor)}
+        sizes = {name: (t.size, t.dtype.itemsize) for name, t in tensors.items()}
+        self.findings += findings(report, launch_.op, launch_.index, sizes, step=launch_.step)
         for access in report.accesses:
-            self.findings += _findings(access, launch_, tensors)
             if access.buffer in tensors:
                 self.tensors.setdefault(access.buffer, repr(tensors[access.buffer]))
         if report.accesses and self.stop_at_first:
@@ -98,35 +99,3 @@ def _argument(value: Tensor | int | float | None) -> Buffer | int | float | None
     if isinstance(value, Tensor):
         return Buffer(value.name, value.data, value.owners, value.behind)
     return value
-
-
-def _findings(access: WrongAccess, at: Launch, tensors: dict[str, Tensor]) -> list[Finding]:
-    tensor = tensors.get(access.buffer or "")
-    found = []
-    stretches: list[tuple[int, int] | None] = list(ranges(access.elements))
-    for stretch in stretches or [None]:  # a trap or a barrier has none
-        past, count = access.bytes_past_end, None
-        if stretch is not None:
-            count = stretch[1] - stretch[0] + 1
-            if tensor is not None:
-                past = bytes_past_end(stretch[0], tensor.size, tensor.dtype.itemsize)
-        found.append(
-            Finding(
-                access.kind,
-                launch=at.index,
-                op=at.op,
-                tensor=access.buffer,
-                elements=stretch,
-                count=count,
-                bytes_past_end=past,
-                width=access.width,
-                block=access.block,
-                thread=access.thread,
-                threads=access.threads,
-                source=Source(access.file, access.line),
-                request=access.request,
-                step=at.step,
-                lands_in=access.lands_in,
-            )
-        )
-    return found

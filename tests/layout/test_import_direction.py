@@ -84,7 +84,7 @@ KNOWS: dict[str, set[str]] = {
     "facts": set(),
     "kernels": {"ops"},
     "compiled": {"ops", "errors", "emulator"},
-    "emulator": {"ops", "records", "errors"},
+    "emulator": {"ops", "findings", "records", "errors"},
     "declarations": {"records", "errors", "escape"},
     "scenarios": {"declarations", "ops", "records"},
     "case": {"declarations", "defects", "probes", "records", "errors", "escape"},
