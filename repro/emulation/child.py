@@ -66,7 +66,13 @@ def _compiled(job: Json) -> dict[str, Any]:
     x, y, z = job["grid"]
     arguments = read_arguments(Path(job["arguments"]), job["text"])
     return compile_triton(
-        Path(job["path"]), job["shown"], job["entry"], (x, y, z), arguments, job["warps"]
+        Path(job["path"]),
+        job["shown"],
+        job["entry"],
+        (x, y, z),
+        arguments,
+        job["warps"],
+        Path.cwd(),  # which the parent made, and removes however this process ends
     )
 
 

@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
                     _line(out, {"launch": launch, "findings": found, "warnings": said})
 
         made, left_out = named(run.checks, owners=False)
-        status, error, hint = _run(script, rest, launched)
+        status, error, hint = _run(script, rest, launched, Path(journal).parent)
         sys.stdout.flush()
         _line(
             out,
@@ -69,12 +69,14 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _run(script: str, rest: list[str], launched: Any) -> tuple[int, str | None, str | None]:
+def _run(
+    script: str, rest: list[str], launched: Any, scratch: Path
+) -> tuple[int, str | None, str | None]:
     """Status of the script as a shell would see it, its exception in words, and a hint."""
     sys.argv = [script, *rest]
     sys.path[0] = str(Path(script).resolve().parent)  # as `python SCRIPT` has it
     try:
-        with installed(launched):
+        with installed(launched, scratch=scratch):
             runpy.run_path(script, run_name="__main__")
     except SystemExit as ended:
         if ended.code is None:

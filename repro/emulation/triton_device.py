@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -167,10 +168,13 @@ def _descriptor(name: str, kind: str, value: Any) -> Iterator[tuple[str, str, An
 
 
 @contextmanager
-def installed(launched: Callable[[TritonLaunch], None]) -> Iterator[None]:
+def installed(
+    launched: Callable[[TritonLaunch], None], *, scratch: Path | None = None
+) -> Iterator[None]:
     """Triton launches go to `launched` while this is open; afterwards all is as it was.
 
-    UsageError where Triton is not here or its interpreter was chosen before it was loaded.
+    scratch: where folders are made; of a process that may be killed one that goes with it. None:
+    where the system has them. UsageError where Triton is not here or its interpreter was chosen before it was loaded.
     """
     try:
         import triton
@@ -186,7 +190,8 @@ def installed(launched: Callable[[TritonLaunch], None]) -> Iterator[None]:
         )
     config = triton.runtime.driver
     with ExitStack() as stack:
-        cache = stack.enter_context(tempfile.TemporaryDirectory(prefix="specrepro-triton-"))
+        folder = tempfile.TemporaryDirectory(prefix="specrepro-triton-", dir=scratch)
+        cache = stack.enter_context(folder)
         stack.enter_context(knobs.cache.scope())
         knobs.cache.dir = cache  # the user's cache is neither read nor filled
         stack.enter_context(_patched(knobs.runtime, "add_stages_inspection_hook", _without_ptxas))

@@ -47,8 +47,9 @@ def compile_triton(
     grid: tuple[int, int, int],
     arguments: Arguments,
     warps: int | None,
+    scratch: Path,
 ) -> dict[str, Any]:
-    """Compile the kernel as its launch with these arguments would.
+    """Compile the kernel as its launch with these arguments would; folders are made in `scratch`.
 
     The result is plain JSON: ptx, entry, warps, shared, scratch sizes, and for each parameter left
     at run time its name, its type and its value or the number of its argument.
@@ -59,7 +60,7 @@ def compile_triton(
     if warps is not None:
         named["num_warps"] = warps
     seen: list[TritonLaunch] = []
-    with installed(seen.append):
+    with installed(seen.append, scratch=scratch):
         try:
             kernel[grid](*positional, **named)
         except SpecreproError:

@@ -95,6 +95,48 @@ def test_a_file_that_gives_no_kernel_is_never_clean(
     assert said in done.stdout + done.stderr
 
 
+SUICIDE = """
+import os
+import signal
+
+import triton
+import triton.language as tl
+
+
+@triton.heuristics({"B": lambda args: os.kill(os.getpid(), signal.SIGKILL)})
+@triton.jit
+def dies(x, B: tl.constexpr):
+    tl.store(x + tl.arange(0, B), 1)
+
+
+if __name__ == "__main__":
+    import numpy as np
+
+    dies[(1,)](np.zeros(8, np.int32))
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["emulate", "dies.py", "--entry", "dies", "--grid", "1", "--args", "ARGS.yaml"],
+        ["sanitize", "dies.py"],
+    ],
+)
+def test_a_process_killed_while_it_launches_leaves_nothing_behind(
+    folder: Any, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    temporary = folder.path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    folder.write("dies.py", SUICIDE)
+    folder.write("ARGS.yaml", "args: [{name: x, dtype: i32, shape: 8}]")
+    done = folder.command(*command)
+    assert done.returncode == 125, done.stderr
+    assert "SIGKILL" in done.stdout or "ended by signal 9" in done.stdout
+    assert list(temporary.iterdir()) == []
+
+
 def test_a_triton_file_sees_no_secret_and_writes_no_file_here(
     folder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
