@@ -2,8 +2,8 @@
 
 Rules look for a known *shape* (a token of a service, an address) or for a *name* that says that
 what follows is secret. They are written against what logs of engines hold:
-`num_speculative_tokens=3`, `eos_token='</s>'` and `nvidia-cudnn-cu12==9.10.2.21` look like secrets
-and addresses, and are none. Shapes of tokens: the prefixes that the services document.
+`num_speculative_tokens=3`, `eos_token='</s>'` and a version of four numbers look like secrets and
+addresses, and are none. Shapes of tokens: the prefixes that the services document.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ _PEM = re.compile(
     r"-----BEGIN ([A-Z ]{0,30}PRIVATE KEY)-----.{0,16384}?(?:-----END \1-----|\Z)", re.DOTALL
 )
 
-# /home/NAME and /Users/NAME of whatever machine wrote the log
+# of whatever machine wrote the log
 _HOME = re.compile(r"(?<![\w.~-])/(?:home|Users)/[^/\s:\"',;<>)\]}]{1,64}(?=[/\s:\"',;<>)\]}]|$)")
 _WINDOWS_HOME = re.compile(r"(?i)\b[a-z]:\\{1,2}users\\{1,2}[^\\\s:\"',;<>]{1,64}")
 

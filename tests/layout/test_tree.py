@@ -24,6 +24,8 @@ PRIVATE = {
     ),
     "an address": re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!\.)|\blocalhost:\d|\w\.internal\b"),
 }
+# Names of machines, users and registries that were made up so that they are seen to be removed.
+MADE_UP = ("tests/report/test_redact.py",)
 URL = re.compile(r"\b[a-z][a-z+]*://(?:[^/\s@]*@)?([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)")
 
 
@@ -48,6 +50,7 @@ def test_no_file_names_a_machine_or_a_registry(root: Path, tracked: list[str]) -
     found = [
         f"{name}:{number}: {what}: {match[0]}"
         for name in tracked
+        if name not in MADE_UP
         for number, line in enumerate(text(root, name), start=1)
         for what, pattern in PRIVATE.items()
         if (match := pattern.search(line))
@@ -59,6 +62,7 @@ def test_every_address_is_of_a_known_host(root: Path, tracked: list[str]) -> Non
     found = [
         f"{name}:{number}: {host}"
         for name in tracked
+        if name not in MADE_UP
         for number, line in enumerate(text(root, name), start=1)
         for host in URL.findall(line)
         if host not in HOSTS and not host.endswith((".example", ".invalid"))
