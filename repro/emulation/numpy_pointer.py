@@ -53,12 +53,14 @@ def wrapped(value: Any) -> Any:
 class Region:
     """The memory of one argument. data: flat, from its first to its last element, live.
 
-    shown: dtype and shape for a reader. copy: data is one, because the array cannot be written.
+    shown: dtype and shape for a reader. elements: its own, without the gaps between them. copy:
+    data is one, because the array cannot be written.
     """
 
     address: int
     data: Array
     shown: str
+    elements: int
     copy: bool = False
 
 
@@ -100,8 +102,8 @@ def _of_array(name: str, array: Array, storages: Storages) -> Region:
     flat = memory[address - start : address - start + span * item].view(view)
     shown = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
     if not array.flags.writeable:
-        return Region(address, flat.copy(), shown, copy=True)
-    return Region(address, flat, shown)
+        return Region(address, flat.copy(), shown, array.size, copy=True)
+    return Region(address, flat, shown, array.size)
 
 
 def _of_tensor(name: str, tensor: Any, storages: Storages) -> Region:
@@ -125,7 +127,8 @@ def _of_tensor(name: str, tensor: Any, storages: Storages) -> Region:
         view = np.dtype(WORDS[item])
     if view.kind not in "iuf":
         view = np.dtype(WORDS[item])
-    return Region(tensor.data_ptr(), memory[start : start + span * item].view(view), shown)
+    flat = memory[start : start + span * item].view(view)
+    return Region(tensor.data_ptr(), flat, shown, int(tensor.numel()))
 
 
 def _storage(address: int, size: int) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from .element_types import TYPES, element_type
 from .memory import aligned, encode
 from .numpy_pointer import Region, Storages, region
 from .triton_device import TritonLaunch, installed
+from .unwritten import Unwritten
 from .wording import located
 
+T = TypeVar("T")
 MAX_FINDINGS = 1000  # kept of one session; the rest is counted
 SHOWN = 10  # findings in the text of an exception
 
@@ -74,6 +76,18 @@ class Emulation:
     launches: list[LaunchSummary] = field(default_factory=list)
     tensors: dict[str, str] = field(default_factory=dict)
     unkept: int = 0
+    _unwritten: Unwritten = field(default_factory=Unwritten)
+
+    def uninitialised(self, array: T) -> T:
+        """`array`, of which nobody has written anything: `out = run.uninitialised(np.empty(100))`.
+
+        Without this every array counts as written. It is filled with bytes 0xAA. From then on to
+        read an element that no kernel has stored is a finding, unless the program itself has put
+        something else there. UsageError where it is no writable numpy array or CPU tensor without
+        gaps.
+        """
+        self._unwritten.declare(array)
+        return array
 
     def report(self) -> str:
         """A line a finding; "" where there is none."""
@@ -86,7 +100,7 @@ class Emulation:
         number = len(self.launches)
         summary = LaunchSummary(number, asked.name, asked.grid, 32 * asked.warps, 0, 0)
         try:
-            found, report, tensors = _executed(asked, number, self.checks)
+            found, report, tensors = _executed(asked, number, self.checks, self._unwritten)
         except SpecreproError as error:
             self.launches.append(replace(summary, refused=str(error)))
             raise
@@ -110,7 +124,8 @@ def emulate(*, raise_on_finding: bool = True, skip: Collection[str] = ()) -> Ite
     Kernels take numpy arrays and CPU torch tensors and write them in place. A pointer may touch its
     array from its first to its last element. The first configuration of an autotuned kernel is
     taken. raise_on_finding: FindingsError at the launch that did it; else see `findings` later.
-    skip: checks that are not made (repro/emulator/checks.py has the names). What kernels print goes
+    skip: checks that are not made (repro/emulator/checks.py has the names). Arrays count as written
+    but for those given to `Emulation.uninitialised`. What kernels print goes
     to stdout. UnsupportedError for what the emulator does not execute.
     """
     run = Emulation(raise_on_finding, chosen(skip))
@@ -125,8 +140,9 @@ def kernel_of(ptx: str, name: str) -> Kernel:
 
 
 def _executed(
-    asked: TritonLaunch, number: int, checks: frozenset[str]
+    asked: TritonLaunch, number: int, checks: frozenset[str], unwritten: Unwritten
 ) -> tuple[list[Finding], LaunchReport, dict[str, str]]:
+    unwritten.look()
     storages: Storages = {}
     regions: dict[tuple[int, int], tuple[Buffer, Region]] = {}
     values: list[Buffer | int | float | None] = []
@@ -141,7 +157,8 @@ def _executed(
             memory = region(name, value, storages)
             key = memory.address, memory.data.nbytes
             if key not in regions or not memory.data.nbytes:
-                regions[key] = Buffer(name, memory.data), memory
+                marks = unwritten.marks(memory)
+                regions[key] = Buffer(name, memory.data, initialised=marks), memory
             values.append(regions[key][0])
     blocks = asked.grid[0] * asked.grid[1] * asked.grid[2]
     for name, size in (("global", asked.global_scratch), ("profile", asked.profile_scratch)):

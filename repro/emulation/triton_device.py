@@ -174,7 +174,8 @@ def installed(
     """Triton launches go to `launched` while this is open; afterwards all is as it was.
 
     scratch: where folders are made; of a process that may be killed one that goes with it. None:
-    where the system has them. UsageError where Triton is not here or its interpreter was chosen before it was loaded.
+    where the system has them. UsageError where Triton is not here or its interpreter was chosen
+    before it was loaded.
     """
     try:
         import triton
