@@ -7,8 +7,9 @@ SpecreproError
 ├── KernelError              a shipped or edited kernel cannot be used
 │   ├── StaleKernelError     its source was edited and no compiler is at hand
 │   └── LaunchRefusedError   arguments break what the kernel was compiled for
+├── NotPostedError           a text did not reach GitHub, or it is not known whether it did
 ├── UntestableError          a build cannot be had, or cannot be looked at
-│   └── UnreachableError     for now: who has it does not answer
+│   ├── UnreachableError     for now: who has it does not answer
 │   └── NoEnvironmentError   there is no environment in which it could run
 ├── InterruptedRunError      stopped by the user; the hint is the line to resume
 ├── UnsupportedError         the emulator met something it does not execute
@@ -101,6 +102,12 @@ class LaunchRefusedError(KernelError):
     """Arguments break what the kernel was compiled for (alignment, type, range)."""
 
 
+class NotPostedError(SpecreproError):
+    """A text did not reach GitHub, or it cannot be told whether it did; it is kept in its run."""
+
+    exit_status = Exit.FAULT
+
+
 class UntestableError(SpecreproError):
     """A build cannot be had, is not what it says it is, or cannot be looked at.
 
@@ -133,7 +140,7 @@ class NoEnvironmentError(UntestableError):
         hint: str | None = None,
     ) -> None:
         super().__init__(message, where=where, hint=hint)
-        self.infra = infra
+        self.infra = self.temporary = infra
 
 
 class InterruptedRunError(SpecreproError):

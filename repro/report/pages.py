@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib import import_module
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rich.console import Console
 
-# schema of a record → module of this package, function(console, record, quiet, verbose).
-# Loaded by name because a page costs start-up time that only its own command should pay.
-PAGES: Mapping[str, tuple[str, str]] = {
-    "specrepro/run@1": ("run_page", "print_run"),
-    "specrepro/check@1": ("check_page", "print_check"),
-}
-
 
 def print_page(out: Console, record: Mapping[str, Any], *, quiet: bool, verbose: bool) -> None:
     """Print the page of a stored record; its schema is one that `store.load` lets through."""
-    module, function = PAGES[record["schema"]]
-    page = getattr(import_module(f".{module}", __package__), function)
-    page(out, record, quiet=quiet, verbose=verbose)
+    _page(str(record["schema"]))(out, record, quiet=quiet, verbose=verbose)
+
+
+def _page(schema: str) -> Callable[..., None]:
+    """Loads one page only: each costs start-up time that its own command alone should pay."""
+    match schema:
+        case "specrepro/run@1":
+            from .run_page import print_run
+
+            return print_run
+        case "specrepro/check@1":
+            from .check_page import print_check
+
+            return print_check
+    raise AssertionError(f"no page for {schema}")

@@ -11,7 +11,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pytest
 
@@ -29,6 +29,7 @@ ROOMS = {
     "repro.findings": "findings",
     "repro.compiled": "compiled",
     "repro.compilation": "compiled",
+    "repro.cuda_signature": "compiled",
     "repro.ptx_text": "compiled",
     "repro.emulator.": "emulator",
     "repro.diagnose.": "facts",
@@ -45,6 +46,10 @@ ROOMS = {
     "repro.check.": "check",
     "repro.check.defects": "defects",
     "repro.check.exposure": "defects",
+    "repro.check.engine.": "engine",
+    "repro.check.engine.declare": "engine declarations",
+    "repro.check.engine.driver.": "driver",
+    "repro.check.engine.reaper": "driver",
     "repro.check.environments.": "environments",
     "repro.check.probes.": "probes",
     "repro.check.probing.": "probes",
@@ -61,6 +66,7 @@ ROOMS = {
     "repro.run": "run",
     "repro.run_record": "run",
     "repro.store": "store",
+    "repro.github.": "github",
     "repro.report.": "report",
     "repro.escape": "escape",
     "repro.report.case_page": "case page",
@@ -87,7 +93,15 @@ KNOWS: dict[str, set[str]] = {
     "emulator": {"ops", "findings", "records", "errors"},
     "declarations": {"records", "errors", "escape"},
     "scenarios": {"declarations", "ops", "records"},
-    "case": {"declarations", "defects", "probes", "records", "errors", "escape"},
+    "case": {
+        "engine declarations",
+        "declarations",
+        "defects",
+        "probes",
+        "records",
+        "errors",
+        "escape",
+    },
     "catalog": {"records"},
     "lanes": {"emulator", "compiled", "findings", "declarations", "ops", "records", "errors"},
     # of the child the parent knows the completion mark only
@@ -96,8 +110,21 @@ KNOWS: dict[str, set[str]] = {
     # what the sandboxed child holds, and nothing else of ours
     "probes": set(),
     "defects": {"declarations", "errors", "escape"},
+    "engine declarations": {"declarations", "defects", "records"},
+    # self-contained: it runs in the environment of an engine, or beside it
+    "driver": set(),
+    "engine": {
+        "engine declarations",
+        "environments",
+        "survey",
+        "check",
+        "defects",
+        "records",
+        "errors",
+        "escape",
+    },
     "check": {"probes", "errors", "escape"},
-    "environments": {"check", "errors", "escape"},
+    "environments": {"check", "watch", "errors", "escape"},
     "survey": {
         "check",
         "probes",
@@ -144,12 +171,14 @@ KNOWS: dict[str, set[str]] = {
         "escape",
     },
     # pages of runs are written from the stored run alone
+    "github": {"errors", "escape"},
     "report": {"store", "errors", "escape"},
     "case page": {"report", "case", "declarations", "records", "escape"},
     "emulate page": {"emulation", "records", "escape"},
     "progress": {"report", "run"},
     "commands": {
         "check",
+        "engine",
         "environments",
         "survey",
         "emulation",
@@ -176,8 +205,11 @@ PACKAGES: dict[str, set[str]] = {
     "case page": {"rich"},
     "case": {"pydantic", "pydantic_core", "yaml"},
     "watch": {"pynvml"},
+    "github": {"requests", "urllib3"},
     "check": {"packaging", "platformdirs", "pypi_simple", "requests", "urllib3"},
-    "environments": {"packaging", "platformdirs"},
+    "engine": {"numpy", "safetensors"},
+    "driver": {"torch", "triton", "vllm"},
+    "environments": {"packaging", "platformdirs", "uv"},
     "ops": {"numpy"},
     "findings": {"numpy"},
     "scenarios": {"numpy"},
@@ -192,16 +224,6 @@ PACKAGES: dict[str, set[str]] = {
 
 HEAVY = {"numpy", "pydantic", "pydantic_core", "torch", "triton", "pynvml", "yaml", "scipy"}
 
-# Modules that load others by a name made at run time, and what they load so.
-DYNAMIC = {
-    "repro.check.probes": "a probe, by the name in a case file",
-    "repro.check.probing.child": "of the standard library, what cannot be loaded after the lock",
-    "repro.emulation.script": "the script of the user that `sanitize` was asked to run",
-    "repro.scenarios.registry": "a scenario, by the name in a case file",
-    "repro.lanes.reference": "the reference of an op, by its name",
-}
-LOADERS = {"import_module", "__import__", "run_module", "run_path", "spec_from_file_location"}
-
 
 @dataclass(frozen=True, slots=True)
 class Import:
@@ -211,11 +233,6 @@ class Import:
     inside: bool
     line: int
     at_load: bool
-
-
-def module_name(path: str) -> str:
-    parts = PurePosixPath(path).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def imports(tree: ast.Module, path: str, modules: set[str]) -> Iterator[Import]:
@@ -252,20 +269,6 @@ def room(module: str) -> str:
     prefixes = [p for p in ROOMS if p.endswith(".") and f"{module}.".startswith(p)]
     assert prefixes, f"{module} has no room in this table"
     return ROOMS[max(prefixes, key=len)]
-
-
-@pytest.fixture(scope="module")
-def trees(root: Path, tracked: list[str]) -> dict[str, tuple[str, ast.Module]]:
-    """Module → its path and syntax tree, for all that ships."""
-    shipped = [
-        name
-        for name in tracked
-        if name.endswith(".py") and (name.startswith(("repro/", "kernels/")) or "/" not in name)
-    ]
-    return {
-        module_name(name): (name, ast.parse((root / name).read_text(encoding="utf-8")))
-        for name in shipped
-    }
 
 
 @pytest.fixture(scope="module")
@@ -342,19 +345,6 @@ def test_the_process_that_starts_lanes_never_loads_what_lanes_compute_with(
     loaded = closure(found, commands | lazily | declared | {"cli"})
     assert {"repro.lanes.process", *declared} <= loaded
     assert heavy(found, loaded, HEAVY - {"pydantic", "pydantic_core", "yaml"}) == []
-
-
-def test_modules_are_loaded_by_a_made_up_name_in_known_places_only(
-    trees: dict[str, tuple[str, ast.Module]],
-) -> None:
-    users = {
-        module
-        for module, (_, tree) in trees.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name | ast.Attribute)
-        and (node.id if isinstance(node, ast.Name) else node.attr) in LOADERS
-    }
-    assert users == set(DYNAMIC)
 
 
 def closure(found: dict[str, list[Import]], start: set[str]) -> set[str]:

@@ -1,0 +1,1 @@
+"""Posting to GitHub: which issue, by which way, and never twice."""
