@@ -1,6 +1,6 @@
 """Imports point one way, and heavy packages stay in the processes that need them.
 
-The tables are the rule: a module that has no room, and an import that its room does not name,
+The tables of `rooms.toml` are the rule: a module that has no room, and an import that its room does not name,
 fail. Imports inside functions and under TYPE_CHECKING count: a direction is a matter of knowledge,
 not of when something is loaded.
 """
@@ -9,218 +9,19 @@ from __future__ import annotations
 
 import ast
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from specrepro.repro.scenarios.registry import SCENARIOS
 
-# A name that ends in "." stands for all that begin so, and the longest wins; other names
-# are one module.
-ROOMS = {
-    "": "version",
-    "cli": "cli",
-    "repro": "marker",
-    "repro.records": "records",
-    "repro.errors": "errors",
-    "repro.ops.": "ops",
-    "repro.findings": "findings",
-    "repro.compiled": "compiled",
-    "repro.compilation": "compiled",
-    "repro.cuda_signature": "compiled",
-    "repro.ptx_text": "compiled",
-    "repro.emulator.": "emulator",
-    "repro.diagnose.": "facts",
-    "repro.emulation.": "emulation",
-    "repro.pytest_plugin": "plugin",
-    "repro.scenarios.": "scenarios",
-    "repro.scenarios.declare": "declarations",
-    "repro.scenarios.registry": "declarations",
-    "repro.case.": "case",
-    "repro.lanes.": "lanes",
-    "repro.lanes.catalog": "catalog",
-    "repro.lanes.process": "process",
-    "repro.watch.": "watch",
-    "repro.check.": "check",
-    "repro.check.defects": "defects",
-    "repro.check.exposure": "defects",
-    "repro.check.engine.": "engine",
-    "repro.check.engine.declare": "engine declarations",
-    "repro.check.engine.driver.": "driver",
-    "repro.check.engine.reaper": "driver",
-    "repro.check.environments.": "environments",
-    "repro.check.probes.": "probes",
-    "repro.check.probing.": "probes",
-    "repro.check.depth": "survey",
-    "repro.check.source_depth": "survey",
-    "repro.check.survey": "survey",
-    "repro.bisection.": "search",
-    "repro.agreement": "judge",
-    "repro.hypotheses": "judge",
-    "repro.hypotheses_record": "run",
-    "repro.judge": "judge",
-    "repro.plan": "plan",
-    "repro.job": "run",
-    "repro.run": "run",
-    "repro.run_record": "run",
-    "repro.store": "store",
-    "repro.github.": "github",
-    "repro.report.": "report",
-    "repro.escape": "escape",
-    "repro.report.case_page": "case page",
-    "repro.report.emulate_page": "emulate page",
-    "repro.report.sanitize_page": "emulate page",
-    "repro.report.progress": "progress",
-    "repro.commands.": "commands",
-    "kernels.": "kernels",
-}
-
-# room → the rooms it may know, besides itself
-KNOWS: dict[str, set[str]] = {
-    # `from specrepro import emulate`, loaded when it is asked for
-    "version": {"emulation"},
-    "marker": set(),
-    "records": set(),
-    "errors": set(),
-    "escape": set(),
-    "ops": {"records"},
-    "findings": set(),
-    "facts": set(),
-    "kernels": {"ops"},
-    "compiled": {"ops", "errors", "emulator"},
-    "emulator": {"ops", "findings", "records", "errors"},
-    "declarations": {"records", "errors", "escape"},
-    "scenarios": {"declarations", "ops", "records"},
-    "case": {
-        "engine declarations",
-        "declarations",
-        "defects",
-        "probes",
-        "records",
-        "errors",
-        "escape",
-    },
-    "catalog": {"records"},
-    "lanes": {"emulator", "compiled", "findings", "declarations", "ops", "records", "errors"},
-    # of the child the parent knows the completion mark only
-    "process": {"lanes", "records"},
-    "watch": set(),
-    # what the sandboxed child holds, and nothing else of ours
-    "probes": set(),
-    "defects": {"declarations", "errors", "escape"},
-    "engine declarations": {"declarations", "defects", "records"},
-    # self-contained: it runs in the environment of an engine, or beside it
-    "driver": set(),
-    "engine": {
-        "engine declarations",
-        "environments",
-        "survey",
-        "check",
-        "defects",
-        "records",
-        "errors",
-        "escape",
-    },
-    "check": {"probes", "errors", "escape"},
-    "environments": {"check", "watch", "errors", "escape"},
-    "survey": {
-        "check",
-        "probes",
-        "defects",
-        "case",
-        "declarations",
-        "run",
-        "store",
-        "version",
-        "records",
-        "errors",
-        "escape",
-    },
-    # decides what to try next; whoever runs trials is no business of it
-    "search": {"errors", "escape"},
-    "emulation": {
-        "emulator",
-        "compiled",
-        "findings",
-        "lanes",
-        "process",
-        "case",
-        "declarations",
-        "ops",
-        "records",
-        "errors",
-        "escape",
-    },
-    "plugin": {"emulation"},
-    "plan": {"case", "declarations", "records", "errors", "escape"},
-    "judge": {"plan", "catalog", "records", "case"},
-    "store": {"errors", "escape"},
-    "run": {
-        "version",
-        "case",
-        "plan",
-        "judge",
-        "process",
-        "catalog",
-        "watch",
-        "store",
-        "records",
-        "errors",
-        "escape",
-    },
-    # pages of runs are written from the stored run alone
-    "github": {"errors", "escape"},
-    "report": {"store", "errors", "escape"},
-    "case page": {"report", "case", "declarations", "records", "escape"},
-    "emulate page": {"emulation", "records", "escape"},
-    "progress": {"report", "run"},
-    "commands": {
-        "check",
-        "engine",
-        "environments",
-        "survey",
-        "emulation",
-        "emulate page",
-        "case",
-        "declarations",
-        "run",
-        "store",
-        "report",
-        "case page",
-        "progress",
-        "escape",
-        "errors",
-    },
-    "cli": {"version", "commands", "report"},
-}
-
-# room → third-party packages. numpy is for rooms that run in a lane's child.
-PACKAGES: dict[str, set[str]] = {
-    "cli": {"typer"},
-    "commands": {"typer", "platformdirs"},
-    "store": {"platformdirs"},
-    "report": {"rich"},
-    "case page": {"rich"},
-    "case": {"pydantic", "pydantic_core", "yaml"},
-    "watch": {"pynvml"},
-    "github": {"requests", "urllib3"},
-    "check": {"packaging", "platformdirs", "pypi_simple", "requests", "urllib3"},
-    "engine": {"numpy", "safetensors"},
-    "driver": {"torch", "triton", "vllm"},
-    "environments": {"packaging", "platformdirs", "uv"},
-    "ops": {"numpy"},
-    "findings": {"numpy"},
-    "scenarios": {"numpy"},
-    "emulator": {"numpy"},
-    "emulation": {"numpy", "triton", "torch"},
-    "emulate page": {"rich"},
-    "plugin": {"pytest"},
-    "lanes": {"numpy"},
-    "compiled": {"numpy", "triton"},
-    "kernels": {"numpy", "triton"},
-}
+TABLES = tomllib.loads((Path(__file__).parent / "rooms.toml").read_text(encoding="utf-8"))
+ROOMS: dict[str, str] = TABLES["rooms"]
+KNOWS: dict[str, set[str]] = {name: set(others) for name, others in TABLES["knows"].items()}
+PACKAGES: dict[str, set[str]] = {name: set(them) for name, them in TABLES["packages"].items()}
 
 HEAVY = {"numpy", "pydantic", "pydantic_core", "torch", "triton", "pynvml", "yaml", "scipy"}
 
