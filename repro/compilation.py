@@ -22,7 +22,6 @@ from types import ModuleType
 from typing import Any
 
 from .compiled import (
-    DTYPES,
     PACKAGE,
     SCRATCH,
     TARGET,
@@ -31,35 +30,31 @@ from .compiled import (
     Parameter,
     sha256_of_source,
 )
+from .cuda_signature import cuda_parameters
 from .errors import KernelError
 from .ptx_text import normalise
 
 TRITON_ALIGNMENT = 16  # bytes; what Triton's own launcher specialises pointers for
 NVRTC_WHEEL, HEADERS_WHEEL = "nvidia-cuda-nvrtc", "nvidia-cuda-runtime"
-C_TYPES = {
-    "__half": "fp16",
-    "unsigned short": "b16",
-    "float": "fp32",
-    "int": "i32",
-    "long long": "i64",
-}
 
 
 class CompilerMissingError(KernelError):
     """A compiler or its headers are not installed; the message names the package."""
 
 
-def compile_kernel(op: str, root: Path | None = None) -> CompiledKernel:
-    """Compile kernels/<op>/kernel.py or kernel.cu for TARGET.
+def compile_kernel(
+    op: str, root: Path | None = None, *, target: str = TARGET, machine_code: bool = False
+) -> CompiledKernel:
+    """Compile kernels/<op>/kernel.py or kernel.cu for a target such as sm_90.
 
-    CompilerMissingError without the compilers, KernelError with the compiler's own words where it
-    refuses the source.
+    machine_code: a cubin with line numbers too. CompilerMissingError without the compilers,
+    KernelError with the compiler's own words where it refuses the source.
     """
     root = PACKAGE if root is None else root
     for name, build in (("kernel.py", _compile_triton), ("kernel.cu", _compile_cuda)):
         path = root / "kernels" / op / name
         if path.is_file():
-            return build(op, path, f"kernels/{op}/{name}")
+            return build(op, path, f"kernels/{op}/{name}", target, machine_code)
     raise KernelError(f"no kernel.py or kernel.cu for op {op}", where=str(root / "kernels" / op))
 
 
@@ -76,7 +71,9 @@ def _distribution(wheel: str) -> importlib.metadata.Distribution:
         raise CompilerMissingError(wheel) from error
 
 
-def _compile_triton(op: str, path: Path, source: str) -> CompiledKernel:
+def _compile_triton(
+    op: str, path: Path, source: str, target: str, machine_code: bool
+) -> CompiledKernel:
     version = compiler_version("triton")
     import triton
     from triton.backends.compiler import GPUTarget
@@ -102,10 +99,10 @@ def _compile_triton(op: str, path: Path, source: str) -> CompiledKernel:
             "num_stages": 1,
             "enable_fp_fusion": False,
         }
-        target = GPUTarget("cuda", int(TARGET.removeprefix("sm_")), 32)
+        device = GPUTarget("cuda", int(target.removeprefix("sm_")), 32)
         with tempfile.TemporaryDirectory() as cache, triton.knobs.cache.scope():
             triton.knobs.cache.dir = cache  # the user's cache is neither read nor filled
-            compiled = triton.compile(kernel, target=target, options=options)
+            compiled = triton.compile(kernel, target=device, options=options)
     except Exception as error:  # whatever a source or Triton raises, it is the source's fault
         raise KernelError(f"Triton {version} refuses it: {error}", where=source) from error
     metadata = compiled.metadata
@@ -124,7 +121,7 @@ def _compile_triton(op: str, path: Path, source: str) -> CompiledKernel:
         source_sha256=sha256_of_source(path.read_bytes()),
         compiler="triton",
         compiler_version=version,
-        target=TARGET,
+        target=target,
         entry=metadata.name,
         threads=(32 * metadata.num_warps, 1, 1),
         shared_bytes=metadata.shared,
@@ -132,7 +129,9 @@ def _compile_triton(op: str, path: Path, source: str) -> CompiledKernel:
         limits=dict(getattr(module, "LIMITS", {})),
         parameters=tuple(parameters),
     )
-    return CompiledKernel(manifest, normalise(compiled.asm["ptx"], source), shipped=False)
+    cubin = compiled.asm["cubin"] if machine_code else None
+    ptx = normalise(compiled.asm["ptx"], source)
+    return CompiledKernel(manifest, ptx, shipped=False, cubin=cubin)
 
 
 class _Uncached(SourceFileLoader):
@@ -151,11 +150,14 @@ def source_module(path: Path, name: str) -> ModuleType:
     return module
 
 
-def _compile_cuda(op: str, path: Path, source: str) -> CompiledKernel:
+def _compile_cuda(
+    op: str, path: Path, source: str, target: str, machine_code: bool
+) -> CompiledKernel:
     version = compiler_version("cuda")
     text = path.read_bytes()
-    ptx = nvrtc(text, source).ptx
-    threads = re.search(r"^\.maxntid (\d+), (\d+), (\d+)", ptx, re.MULTILINE)
+    made = nvrtc(text, source, target=target, machine_code=machine_code)
+    # `.maxntid 64, 1, 1` up to sm_90, `.maxntid 64` from sm_100 on
+    threads = re.search(r"^\.maxntid (\d+)(?:, (\d+))?(?:, (\d+))?$", made.ptx, re.MULTILINE)
     if threads is None:
         raise KernelError("it has no __launch_bounds__", where=source)
     manifest = Manifest(
@@ -165,13 +167,13 @@ def _compile_cuda(op: str, path: Path, source: str) -> CompiledKernel:
         source_sha256=sha256_of_source(text),
         compiler="nvrtc",
         compiler_version=version,
-        target=TARGET,
+        target=target,
         entry=op,
-        threads=(int(threads[1]), int(threads[2]), int(threads[3])),
+        threads=(int(threads[1]), int(threads[2] or 1), int(threads[3] or 1)),
         shared_bytes=0,
         parameters=cuda_parameters(text.decode("utf-8"), op, source),
     )
-    return CompiledKernel(manifest, normalise(ptx, source), shipped=False)
+    return CompiledKernel(manifest, normalise(made.ptx, source), shipped=False, cubin=made.cubin)
 
 
 def _file_of(wheel: str, pattern: str) -> Path:
@@ -183,10 +185,13 @@ def _file_of(wheel: str, pattern: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What NVRTC made. lowered: the name in the PTX of each expression that was asked for."""
+    """What NVRTC made. lowered: the name in the PTX of each expression that was asked for. cubin:
+    machine code with line numbers, where that was asked for.
+    """
 
     ptx: str
     lowered: Mapping[str, str]
+    cubin: bytes | None = None
 
 
 def cuda_headers() -> Path:
@@ -201,8 +206,10 @@ def nvrtc(
     folders: Sequence[Path] = (),
     headers: Mapping[str, str] | None = None,
     expressions: Sequence[str] = (),
+    target: str = TARGET,
+    machine_code: bool = False,
 ) -> Compiled:
-    """Compile CUDA C++ for TARGET; `source` is the name of the file in messages and `.loc` lines.
+    """Compile CUDA C++; `source` is the name of the file in messages and `.loc` lines.
 
     folders: where includes are looked for besides the CUDA headers. headers: name → text of more.
     expressions: C++ names of kernels, such as `scale<float>`, that the PTX is to hold.
@@ -210,7 +217,8 @@ def nvrtc(
     """
     library: Any = ctypes.CDLL(str(_file_of(NVRTC_WHEEL, r"libnvrtc\.so\.\d+|nvrtc64_\d+_0\.dll")))
     program = c_void_p()
-    options = [f"-arch={TARGET.replace('sm', 'compute')}".encode(), b"-lineinfo", b"-std=c++17"]
+    arch = target if machine_code else target.replace("sm", "compute")
+    options = [f"-arch={arch}".encode(), b"-lineinfo", b"-std=c++17"]
     options += [b"-I" + str(folder).encode() for folder in (cuda_headers(), *folders)]
     given = {} if headers is None else headers
     texts = (c_char_p * len(given))(*(one.encode() for one in given.values()))
@@ -226,10 +234,11 @@ def nvrtc(
         array = (c_char_p * len(options))(*options)
         code = library.nvrtcCompileProgram(program, len(options), array)
         if code:
-            log = _text_of(library, program, "ProgramLog").strip()
+            log = _text(_bytes_of(library, program, "ProgramLog")).strip()
             raise KernelError(f"NVRTC refuses it: {log or f'error {code}'}", where=source)
         lowered = {one: _lowered(library, program, one, source) for one in expressions}
-        return Compiled(_text_of(library, program, "PTX"), lowered)
+        cubin = _bytes_of(library, program, "CUBIN") if machine_code else None
+        return Compiled(_text(_bytes_of(library, program, "PTX")), lowered, cubin)
     finally:
         library.nvrtcDestroyProgram(byref(program))
 
@@ -242,31 +251,17 @@ def _lowered(library: Any, program: c_void_p, expression: str, source: str) -> s
     return name.value.decode()
 
 
-def _text_of(library: Any, program: c_void_p, what: str) -> str:
+def _bytes_of(library: Any, program: c_void_p, what: str) -> bytes:
     size = c_size_t()
     library[f"nvrtcGet{what}Size"](program, byref(size))
     buffer = create_string_buffer(size.value)
     library[f"nvrtcGet{what}"](program, buffer)
-    return buffer.value.decode("utf-8", "replace")
+    return buffer.raw
 
 
-def cuda_parameters(text: str, op: str, source: str) -> tuple[Parameter, ...]:
-    """Parameters of the kernel named `op`, read from its C++ declaration.
-
-    The types of C_TYPES and pointers to them; pointers are aligned to their element.
-    """
-    declared = re.search(rf"\b{re.escape(op)}\(([^)]*)\)\s*\{{", text)
-    if declared is None:
-        raise KernelError(f"it declares no kernel {op}", where=source)
-    parameters = []
-    for piece in declared[1].split(","):
-        match = re.fullmatch(r"\s*(?:const\s+)?([\w ]+?)\s*(\*?)\s*(\w+)\s*", piece)
-        if match is None or match[1] not in C_TYPES:
-            raise KernelError(f"parameter {piece.strip()!r} is of no known type", where=source)
-        kind = C_TYPES[match[1]]
-        align = (DTYPES[kind].itemsize if kind in DTYPES else 2) if match[2] else 1
-        parameters.append(Parameter(match[3], match[2] + kind, align))
-    return tuple(parameters)
+def _text(raw: bytes) -> str:
+    """What C holds as text: up to its first zero."""
+    return raw.split(b"\0", 1)[0].decode("utf-8", "replace")
 
 
 def write(kernel: CompiledKernel, root: Path | None = None) -> None:

@@ -141,11 +141,14 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class CompiledKernel:
-    """A kernel ready to run. `shipped`: the PTX is the package's, not recompiled just now."""
+    """A kernel ready to run. shipped: the PTX is the package's, not recompiled just now. cubin:
+    machine code for the manifest's target, where it was asked for.
+    """
 
     manifest: Manifest
     ptx: str
     shipped: bool
+    cubin: bytes | None = None
 
     def parsed(self) -> Kernel:
         """The kernel as the emulator executes it; parsed once a process."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,9 @@ from specrepro.repro.compilation import (
     CompilerMissingError,
     compile_kernel,
     compiler_version,
-    cuda_parameters,
 )
 from specrepro.repro.compiled import Parameter, load
+from specrepro.repro.cuda_signature import cuda_parameters
 from specrepro.repro.errors import KernelError
 
 ROOT = Path(specrepro.__file__).parent
@@ -62,6 +63,38 @@ def test_shipped_ptx_assembles(op: str, tmp_path: Path) -> None:
     command = [str(ptxas), "-arch=sm_80", "-lineinfo", "k.ptx", "-o", "k.cubin"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+TARGETS = ("sm_80", "sm_86", "sm_90", "sm_100", "sm_120")
+ELF_CUDA = 190  # e_machine of a cubin
+
+
+def sections(elf: bytes) -> set[str]:
+    """Names of the sections of a 64-bit ELF file, by the ELF specification."""
+    assert elf[:5] == b"\x7fELF\x02"
+    assert int.from_bytes(elf[18:20], "little") == ELF_CUDA
+    table = int.from_bytes(elf[40:48], "little")
+    size, count, names = (int.from_bytes(elf[at : at + 2], "little") for at in (58, 60, 62))
+    headers = [elf[table + size * n : table + size * (n + 1)] for n in range(count)]
+    text = int.from_bytes(headers[names][24:32], "little")
+    starts = [text + int.from_bytes(header[:4], "little") for header in headers]
+    return {elf[start : elf.index(0, start)].decode() for start in starts}
+
+
+@pytest.mark.compilers
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("op", OPS)
+def test_every_kernel_compiles_for_every_target_with_its_lines(op: str, target: str) -> None:
+    shipped = load(op).manifest
+    need_compiler(shipped.language)
+    kernel = compile_kernel(op, target=target, machine_code=True)
+    assert f"\n.target {target}" in kernel.ptx
+    assert kernel.cubin is not None
+    found = sections(kernel.cubin)
+    assert {f".text.{shipped.entry}", ".nv_debug_line_sass"} <= found
+    # what a launch gives is the same for every target, what a block needs may not be
+    same = replace(kernel.manifest, target=shipped.target, shared_bytes=shipped.shared_bytes)
+    assert same == replace(shipped, compiler_version=kernel.manifest.compiler_version)
 
 
 @pytest.mark.compilers

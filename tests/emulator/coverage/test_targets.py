@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +26,9 @@ DTYPES = {"fp16": np.float16, "fp32": np.float32, "fp64": np.float64, "b16": np.
 HEADER = "\n.address_size 64\n.entry k(.param .u64 p) { .reg .b64 %a; .reg .b32 %r; "
 
 
-def compiled(op: str, target: int, monkeypatch: pytest.MonkeyPatch) -> CompiledKernel:
+def compiled(op: str, target: int) -> CompiledKernel:
     try:
-        monkeypatch.setattr(compilation, "TARGET", "sm_80")
-        usual = compilation.compile_kernel(op)
-        monkeypatch.setattr(compilation, "TARGET", f"sm_{target}")
-        if op in CUDA:
-            source = (KERNELS / op / "kernel.cu").read_bytes()
-            return replace(usual, ptx=compilation.nvrtc(source, "kernel.cu").ptx)
-        return compilation.compile_kernel(op)
+        return compilation.compile_kernel(op, target=f"sm_{target}")
     except compilation.CompilerMissingError as error:
         pytest.skip(str(error))
 
@@ -71,12 +64,10 @@ def outcome(kernel: CompiledKernel) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("op", "target"), CASES)
-def test_a_shipped_kernel_does_the_same_for_every_target(
-    op: str, target: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = compiled(op, target, monkeypatch)
+def test_a_shipped_kernel_does_the_same_for_every_target(op: str, target: int) -> None:
+    other = compiled(op, target)
     assert f".target sm_{target}" in other.ptx
-    usual = compiled(op, 80, monkeypatch)
+    usual = compiled(op, 80)
     found, wanted = outcome(other), outcome(usual)
     for name, values in wanted.items():
         assert np.allclose(found[name], values, rtol=1e-3, atol=1e-3, equal_nan=True), name
