@@ -1,8 +1,8 @@
 """Imports point one way, and heavy packages stay in the processes that need them.
 
-The tables of `rooms.toml` are the rule: a module that has no room, and an import that its room does not name,
-fail. Imports inside functions and under TYPE_CHECKING count: a direction is a matter of knowledge,
-not of when something is loaded.
+The tables of `rooms.toml` are the rule: a module that has no room, and an import that its room does
+not name, fail. Imports inside functions and under TYPE_CHECKING count: a direction is a matter of
+knowledge, not of when something is loaded.
 """
 
 from __future__ import annotations
