@@ -12,6 +12,8 @@ from ..check.defects import Defect, Route
 from ..check.probes import PROBES, load
 from ..escape import quoted
 from ..scenarios.declare import nearest
+from . import engine
+from .engine import EnginePart
 from .source import Place, Problem
 from .values import CaseId, Line, OneOrMore, ScalarValue
 
@@ -61,6 +63,7 @@ class CheckPart(_Part):
         json_schema_extra={"items": {"type": "string", "enum": list(PROBES)}},
         description="probes whose answers are shown and decide nothing",
     )
+    engine: EnginePart | None = Field(None, description="an experiment on a whole engine")
 
     def records(self) -> tuple[Defect, ...]:
         """The defects as `check` judges them."""
@@ -94,6 +97,8 @@ def problems(part: CheckPart) -> Iterator[Problem]:
     for index, probe in enumerate(part.also):
         if probe not in known:
             yield _unknown(("check", "also", index), probe, known)
+    if part.engine is not None:
+        yield from engine.problems(part.engine, part.defects)
 
 
 def _unknown(place: Place, probe: str, known: Mapping[str, object]) -> Problem:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from ..case import LoadedCase
@@ -29,7 +30,8 @@ class Opener(Protocol):
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What is asked of every build of a check. seconds: how long one build may take, None for what
-    the depth allows by itself. told: takes one line for a person about what takes long."""
+    the depth allows by itself. told: takes one line for a person about what takes long. folder: of
+    the run, for what a depth wants to be read later."""
 
     case: LoadedCase
     defects: Sequence[Defect]
@@ -37,6 +39,7 @@ class Asked:
     question: Question
     seconds: float | None
     told: Told
+    folder: Path
 
 
 class Depth(Protocol):

@@ -36,7 +36,10 @@ SETTINGS: Mapping[str, Setting] = {
     "prefix_caching": Setting("prefix caching", ("on", "off"), probe="default_prefix_caching"),
     "graphs": Setting("how draft steps run: eager, or full graphs", ("eager", "full"), "full"),
     "max_model_len": Setting("given as a number, or fitted to memory", ("given", "auto"), "given"),
-    "hf_overrides": Setting("form of --hf-overrides", ("dict", "callable")),
+    "hf_overrides": Setting(
+        "form of --hf-overrides; config_file: written into config.json instead",
+        ("dict", "callable", "config_file"),
+    ),
     "attention": Setting("attention backend", ("flashinfer", "other")),
     "k": Setting("num_speculative_tokens, at least"),
     "pp": Setting("pipeline stages, at least"),

@@ -75,7 +75,7 @@ def check(
     path = store.create(folder, "check", asked)
     started = str(store.request(path)["started"])
     check_part = case.case.check
-    to_ask = Asked(case, check_part.records(), check_part.also, question, seconds, told)
+    to_ask = Asked(case, check_part.records(), check_part.also, question, seconds, told, path)
     rows = []
     for number, spec in enumerate(specs, 1):
         told(f"{spec} ({number} of {len(specs)})")

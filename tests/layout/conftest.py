@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -64,3 +65,22 @@ def wheel(
     (path,) = built.glob("*.whl")
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
+
+
+def module_name(path: str) -> str:
+    parts = PurePosixPath(path).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@pytest.fixture(scope="session")
+def trees(root: Path, tracked: list[str]) -> dict[str, tuple[str, ast.Module]]:
+    """Module → its path and syntax tree, for all that ships."""
+    shipped = [
+        name
+        for name in tracked
+        if name.endswith(".py") and (name.startswith(("repro/", "kernels/")) or "/" not in name)
+    ]
+    return {
+        module_name(name): (name, ast.parse((root / name).read_text(encoding="utf-8")))
+        for name in shipped
+    }

@@ -1,0 +1,1 @@
+"""Depth engine: a whole engine runs a tiny model, and what it does is measured."""

