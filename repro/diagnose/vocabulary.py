@@ -32,7 +32,8 @@ KINDS: dict[str, dict[str, str]] = {
         "name": "vllm, sglang, tensorrt-llm, llama.cpp",
         "version": "as written, without a leading v; '' where only the engine is named",
         "commit": "from a local version or a build line",
-        "origin": "banner, init, dump, image, collect_env, wheel, prose, frame",
+        "origin": "banner, init, dump, image, collect_env, wheel, prose, frame or prefix (a form "
+        "of this engine; no version)",
     },
     "image": {"name": "container image", "tag": "its tag"},
     "runner": {

@@ -1,0 +1,129 @@
+"""Measurements that engines print while they serve: load and speculation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..facts import Value
+from .line import Following, Found, Line, Parser, State, joined
+
+_NUMBER = r"(-?[\d.,]{1,20}|nan|inf)"
+_LOAD = {
+    "running": re.compile(rf"Running: {_NUMBER} reqs"),
+    "waiting": re.compile(rf"(?:Waiting|Pending): {_NUMBER} reqs"),
+    "kv_usage": re.compile(rf"KV cache usage: {_NUMBER}%"),
+    "prefix_hit_rate": re.compile(rf", Prefix cache hit rate: (?:GPU: )?{_NUMBER}%"),
+    "prompt_throughput": re.compile(rf"Avg prompt throughput: {_NUMBER}"),
+    "generation_throughput": re.compile(rf"Avg generation throughput: {_NUMBER}"),
+    "preemptions": re.compile(rf"Preemptions: {_NUMBER}"),
+    "corrupted": re.compile(rf"Corrupted: {_NUMBER} reqs"),
+}
+_SGLANG_LOAD = {
+    "running": re.compile(rf"#running-req: {_NUMBER}"),
+    "waiting": re.compile(rf"#queue-req: {_NUMBER}"),
+    "kv_usage": re.compile(rf"token usage: {_NUMBER}"),
+    "generation_throughput": re.compile(rf"gen throughput \(token/s\): {_NUMBER}"),
+}
+_SPEC = {
+    "mean_acceptance_length": re.compile(rf"Mean acceptance length: {_NUMBER}"),
+    "accepted": re.compile(rf"Accepted: {_NUMBER} tokens"),
+    "drafted": re.compile(rf"Drafted: {_NUMBER} tokens"),
+    # "Draft acceptance rate" up to 0.10.1, "Avg Draft acceptance rate" at the end after
+    "acceptance_rate": re.compile(rf"[Dd]raft acceptance rate: {_NUMBER}%?"),
+}
+_POSITIONS = re.compile(r"Per-position acceptance rate: ([\d., ]{1,2000}|nan)")
+_WHOLE = ("running", "waiting", "preemptions", "corrupted", "accepted", "drafted")
+
+
+def measured(patterns: dict[str, re.Pattern[str]], text: str) -> dict[str, Value]:
+    """The numbers of a line by name; None where it has none or "nan"."""
+    values: dict[str, Value] = {}
+    for name, pattern in patterns.items():
+        found = pattern.search(text)
+        values[name] = number(found[1], whole=name in _WHOLE) if found else None
+    return values
+
+
+def number(text: str, *, whole: bool = False) -> int | float | None:
+    """A number as printed, commas between thousands allowed; None for nan and for none."""
+    plain = text.replace(",", "").rstrip(".")
+    try:
+        value = float(plain)
+    except ValueError:
+        return None
+    if value != value or value in (float("inf"), float("-inf")):
+        return None
+    return int(value) if whole and value.is_integer() else value
+
+
+def _load(line: Line, following: Following, _: State) -> Iterator[Found]:
+    values = measured(_LOAD, line.text)
+    if values["kv_usage"] is None:
+        values = measured(_LOAD, joined(line, following, 3))
+    if any(value is not None for value in values.values()):
+        yield Found("load", values)
+
+
+def _spec(line: Line, following: Following, _: State) -> Iterator[Found]:
+    text = line.text
+    # the last field of either order must be there, or the line was wrapped
+    if "acceptance rate" not in text or not _POSITIONS.search(text):
+        text = joined(line, following, 4)
+    values = measured(_SPEC, text)
+    found = _POSITIONS.search(text)
+    rates = [number(part) for part in found[1].split(",")] if found else []
+    positions = tuple(rate for rate in rates if rate is not None)
+    values["per_position"] = positions or None
+    if "Speculative metrics" in text and isinstance(rate := values["acceptance_rate"], float):
+        values["acceptance_rate"] = rate * 100  # V0 printed a fraction
+    if any(value is not None for value in values.values()):
+        yield Found("spec_metrics", values)
+
+
+def _sglang(line: Line, _: Following, __: State) -> Iterator[Found]:
+    values = {**dict.fromkeys(_LOAD), **measured(_SGLANG_LOAD, line.text)}
+    if isinstance(usage := values["kv_usage"], int | float):
+        values["kv_usage"] = usage * 100
+    yield Found("load", values)
+    if found := re.search(rf"accept len: {_NUMBER}", line.text):
+        rate = re.search(rf"accept rate: {_NUMBER}", line.text)
+        per_cent = number(rate[1]) if rate else None
+        yield Found(
+            "spec_metrics",
+            {
+                "mean_acceptance_length": number(found[1]),
+                "per_position": None,
+                "accepted": None,
+                "drafted": None,
+                "acceptance_rate": None if per_cent is None else per_cent * 100,
+            },
+        )
+
+
+def _ggml(line: Line, _: Following, __: State) -> Iterator[Found]:
+    found = re.search(
+        r"draft acceptance(?: rate)? ?[=:] ?([\d.]{1,12}) ?\( ?(\d{1,12}) accepted ?/ "
+        r"?(\d{1,12}) generated",
+        line.text,
+    )
+    if found:
+        rate = number(found[1])
+        yield Found(
+            "spec_metrics",
+            {
+                "mean_acceptance_length": None,
+                "per_position": None,
+                "accepted": int(found[2]),
+                "drafted": int(found[3]),
+                "acceptance_rate": None if rate is None else rate * 100,
+            },
+        )
+
+
+PARSERS = (
+    Parser(("Avg prompt throughput", "KV cache usage:"), _load),
+    Parser(("SpecDecoding metrics", "Speculative metrics:"), _spec),
+    Parser(("#running-req:",), _sglang),
+    Parser(("draft acceptance",), _ggml),
+)
