@@ -11,21 +11,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from ..escape import printable
 from .facts import Certainty, Fact, Reading, Source, Unread
-from .reading.claims import read_claims
 from .reading.incidents import incidents
 from .reading.keeper import Keeper
 from .reading.line import Found, Line, Prefix, State
 from .reading.literals import is_fast
-from .reading.pages import LARGEST, Segment, is_page, segments
+from .reading.page_signs import LARGEST, is_page
 from .reading.prefixes import peel
 from .reading.registry import search, wanted
 from .reading.sanitizer_lines import ended
 from .reading.streams import Stream, open_log
 from .reading.windows import Counts, hit_lines
+
+if TYPE_CHECKING:
+    from .reading.pages import Segment
 
 # Beyond this size the one-pass search is worth its installation.
 SLOW = 64 * 1024 * 1024
@@ -91,6 +93,8 @@ class _Whole:
             self.hints.append(FAST_HINT)
 
     def _page(self, name: str, content: bytes, stream: Stream) -> None:
+        from .reading.pages import segments
+
         parts, over = segments(content.decode("utf-8", "replace"))
         if over:
             self.unread.append(
@@ -184,6 +188,8 @@ class _One:
 
     def claims(self, part: Segment) -> None:
         """Read what the prose of a page claims."""
+        from .reading.claims import read_claims
+
         for number, text in enumerate(part.text.split("\n"), start=part.first_line):
             if not text.strip():
                 continue

@@ -25,6 +25,7 @@ _STARTS = (
     ("trtllm-serve", "tensorrt-llm"),
     ("llama-server", "llama.cpp"),
 )
+_IMAGES = (("vllm/vllm-openai", "vllm"), ("lmsysorg/sglang", "sglang"))
 _IMAGE = re.compile(
     r"(?P<name>(?:[\w.\-]{1,80}(?::\d{1,5})?/){0,4}(?:vllm-openai|vllm|sglang|vllm-\w{1,40}))"
     r":(?P<tag>[\w.\-]{1,128})"
@@ -50,13 +51,13 @@ _DOCKER = frozenset(
         "--detach",
     }
 )  # fmt: skip
+_HUMAN = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)([kKmMgG])")
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|KEY")
 
 
 def _command(line: Line, following: Following, state: State) -> Iterator[Found]:
     if state.taken("command", line):
         return
-    engine = next((engine for words, engine in _STARTS if words in line.text), None)
     parts, last = [line.text.rstrip()], line.number
     for other in following():
         text = other.text.rstrip()
@@ -67,6 +68,7 @@ def _command(line: Line, following: Following, state: State) -> Iterator[Found]:
         last = other.number
     state.take("command", line, last)
     text = " ".join(part.rstrip("\\").strip() for part in parts)[:LONGEST]
+    engine = next((engine for words, engine in (*_STARTS, *_IMAGES) if words in text), None)
     values, options = _options(text)
     if engine is None and state.prose:
         # "clean with --enforce-eager" tells of an experiment, not of how the engine ran
@@ -113,6 +115,10 @@ def _known(name: str) -> bool:
 def _put(values: dict[str, object], name: str, text: str | None) -> None:
     plain = name.lstrip("-").replace("-", "_")
     value: object = True if text is None else value_of(text) if text else ""
+    if isinstance(value, str) and (found := _HUMAN.fullmatch(value)):
+        # as vLLM reads them: 1k is 1000, 1K is 1024
+        power = "kmg".index(found[2].lower()) + 1
+        value = int(float(found[1]) * (1000 if found[2].islower() else 1024) ** power)
     if isinstance(value, bool) and plain.startswith("no_"):
         plain, value = plain.removeprefix("no_"), not value
     plain = plain.removeprefix("_")
@@ -169,6 +175,8 @@ PARSERS = (
     Parser(
         (
             *(words for words, _ in _STARTS),
+            "docker run",
+            "podman run",
             "vllm-openai",
             "lmsysorg/sglang",
             "- --",

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
-# A larger file is read as a log.
-LARGEST = 8 * 1024 * 1024
 # Blocks beyond this many are counted as unread.
 MOST_BLOCKS = 1000
 
@@ -22,9 +20,8 @@ _FENCE = re.compile(r"^[ \t>*\-]{0,16}(?P<fence>`{3,}|~{3,}) {0,3}(?P<language>[
 _QUOTE = re.compile(r"^ {0,3}(?:> ?){1,8}")
 _AUTHOR = re.compile(r"^author:\t(?P<name>\S{1,64})$")
 _HEADER = re.compile(
-    r"^(?:association|edited|status|title|state|labels|comments|assignees|url|number):\t"
+    r"^(?:association|edited|status|state|labels|comments|assignees|url|number):\t"
 )
-_MARKS = re.compile(rb"(?m)^[ \t>]{0,8}(?:```|~~~|<details|<summary|#{1,4} \S|author:\t)")
 _TAG = re.compile(
     r"</?(?:details|summary|p|br|b|i|em|strong|code|pre|sub|sup|div|span|img|a)\b[^>]{0,300}>"
 )
@@ -45,19 +42,6 @@ class Segment:
     def is_code(self) -> bool:
         """Whether the block says that it holds a program's source: nothing was observed there."""
         return self.language in _NO_LOG
-
-
-def is_page(name: str, head: bytes) -> bool:
-    """Whether a file is a page rather than a log, by its name and its beginning."""
-    lower = name.lower()
-    if lower.endswith((".md", ".markdown", ".html", ".htm")):
-        return True
-    if lower.endswith((".log", ".out", ".err", ".jsonl", ".ndjson", ".gz", ".zst")):
-        return False
-    start = head.lstrip()[:1]
-    if start in (b"{", b"["):
-        return b'"body"' in head and b'{"log":' not in head[:200]
-    return len(_MARKS.findall(head[:65536])) >= 2
 
 
 def segments(text: str) -> tuple[list[Segment], int]:

@@ -6,13 +6,9 @@ What ends early (a cut gzip, a bad block) is read up to there, and said.
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
-import lzma
 import stat
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +19,7 @@ from ...escape import quoted
 
 PIECE = 2 * 1024 * 1024
 
+_UNPACKERS = ("zlib", "lzma", "_lzma", "zstandard", "compression", "_zstd")
 _GZIP, _ZSTD, _BZIP, _XZ = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ\x00"
 ZSTD_HINT = "pip install 'specrepro[logs]', or unpack it: zstd -dc LOG | specrepro diagnose -"
 
@@ -47,14 +44,11 @@ class Stream:
             yield from self._counted(_as_utf_8(_pieces(unpacked)))
         except EOFError:
             self.cut = "the packed file ends too early"
-        except (OSError, zlib.error, lzma.LZMAError) as error:
-            self.cut = f"it cannot be unpacked further: {error}"
-        except Exception as error:  # the wheel's own exception class is not known without it
-            if type(error).__module__.partition(".")[0] not in (
-                "zstandard",
-                "compression",
-                "_zstd",
-            ):
+        except OSError as error:
+            self.cut = f"it cannot be read further: {error}"
+        except Exception as error:
+            # unpackers have classes of their own, known once they are loaded
+            if type(error).__module__.partition(".")[0] not in _UNPACKERS:
                 raise
             self.cut = f"it cannot be unpacked further: {error}"
 
@@ -66,10 +60,16 @@ class Stream:
     def _unpacked(self, head: bytes) -> IO[bytes] | None:
         raw = cast("IO[bytes]", _Joined(head, self._raw))
         if head.startswith(_GZIP):
+            import gzip
+
             return cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
         if head.startswith(_BZIP):
+            import bz2
+
             return cast("IO[bytes]", bz2.BZ2File(raw))
         if head.startswith(_XZ):
+            import lzma
+
             return cast("IO[bytes]", lzma.LZMAFile(raw))
         if head.startswith(_ZSTD):
             opened = _zstd(raw)
