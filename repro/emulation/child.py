@@ -99,7 +99,7 @@ def _emulated(job: Json) -> dict[str, Any]:
     bx, by, bz = job["block"]
     shape = ((x, y, z), (bx, by, bz), int(job["shared"]))
     result = emulated(ptx, kernel.entry, job["shown"], shape, arguments, triton, job["skip"])
-    return {**result, "notes": list(kernel.notes)}
+    return {**result, "notes": [*kernel.notes, *result["notes"]]}
 
 
 if __name__ == "__main__":

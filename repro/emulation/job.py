@@ -81,6 +81,10 @@ def emulated(
         "unchecked": left_out,
         "warnings": to_json(warnings(report, kernel.name, 0)[:MAX_FINDINGS]),
         "printed": report.printed,
+        "notes": [
+            f"{name} has no meaning here: clocks only rise, blocks are dealt out in turn"
+            for name in report.invented
+        ],
         "findings": to_json(found[:MAX_FINDINGS]),
         "more": max(0, len(found) - MAX_FINDINGS),
         "instructions": report.instructions,

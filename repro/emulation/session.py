@@ -48,7 +48,8 @@ class FindingsError(SpecreproError):
 @dataclass(frozen=True, slots=True)
 class LaunchSummary:
     """One launch of a session. found: how many findings. instructions: executed, once for all
-    threads each. refused: why it was not executed to its end, "" where it was.
+    threads each. refused: why it was not executed to its end, "" where it was. invented: special
+    registers that it read and whose values say nothing, such as clocks.
     """
 
     number: int
@@ -58,6 +59,7 @@ class LaunchSummary:
     found: int
     instructions: int
     refused: str = ""
+    invented: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -104,7 +106,14 @@ class Emulation:
         except SpecreproError as error:
             self.launches.append(replace(summary, refused=str(error)))
             raise
-        self.launches.append(replace(summary, found=len(found), instructions=report.instructions))
+        self.launches.append(
+            replace(
+                summary,
+                found=len(found),
+                instructions=report.instructions,
+                invented=report.invented,
+            )
+        )
         if report.printed:
             print(report.printed, end="", flush=True)
         room = max(0, MAX_FINDINGS - len(self.warnings))

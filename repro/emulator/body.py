@@ -188,7 +188,7 @@ class Body:
     def registers(self) -> None:
         reader = self.reader
         kind = reader.next()[1:]
-        if kind not in SIZES:
+        if kind not in SIZES and kind != "b128":
             reader.fail(f"registers of type .{kind} are not known")
         while True:
             name = reader.next()

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..errors import UnsupportedError
+from .clocks import CLOCKS, reading
 from .closures import apply1, cast_unsigned, select, view
 from .dataflow import computed_floats, exposed, homes, spans
 from .declarations import layout
@@ -36,6 +37,8 @@ SPECIAL_DTYPES: dict[str, DType] = {
         "laneid",
         "warpid",
         "nwarpid",
+        "smid",
+        "nsmid",
         "dynamic_smem_size",
         "total_smem_size",
         "lanemask_eq",
@@ -45,6 +48,8 @@ SPECIAL_DTYPES: dict[str, DType] = {
         "lanemask_gt",
     ]
 }
+# What a device would say is of no use here, so a value is made up.
+INVENTED = CLOCKS.keys() | {"%smid", "%nsmid"}
 # Of a launch without clusters, in which every block is one of its own.
 ALONE = {
     **{f"%cluster_ctaid.{axis}": 0 for axis in "xyz"},
@@ -67,6 +72,8 @@ class Builder:
         self.addressed: dict[int, int] = {}
         self.computed = computed_floats(kernel)
         self.specials: dict[str, int] = {}
+        self.invented: set[str] = set()
+        self.brought: int | None = None
         self.params: dict[tuple[int, int, DType], int] = {}
         self.typed: dict[tuple[str, DType], int] = {}
         self.constants: dict[tuple[str, bytes], int] = {}
@@ -192,16 +199,25 @@ class Builder:
     def _special(self, operand: Special, dtype: DType) -> int:
         if operand.name in ALONE:
             return self.constant(ALONE[operand.name], dtype)
-        home = SPECIAL_DTYPES.get(operand.name)
-        if home is None:
-            self.unsupported(f"{operand.name} has no meaning here")
-        if operand.name not in self.specials:
-            self.specials[operand.name] = self._typed(operand.name, home)
-        slot = self._form(operand.name, home, home)
-        if dtype.itemsize == home.itemsize:
-            return self._form(operand.name, home, dtype)
-        if dtype.kind not in "iu":
-            self.unsupported(f"{operand.name} is a 32-bit integer")
+        if operand.name in INVENTED:
+            self.invented.add(operand.name)
+        if operand.name in CLOCKS:
+            home = CLOCKS[operand.name][0]
+            slot = self.compute(reading(operand.name))
+            if dtype.itemsize == home.itemsize:
+                return self.compute(view(slot, dtype))
+        else:
+            found = SPECIAL_DTYPES.get(operand.name)
+            if found is None:
+                self.unsupported(f"{operand.name} has no meaning here")
+            home = found
+            if operand.name not in self.specials:
+                self.specials[operand.name] = self._typed(operand.name, home)
+            slot = self._form(operand.name, home, home)
+            if dtype.itemsize == home.itemsize:
+                return self._form(operand.name, home, dtype)
+        if dtype.kind not in "iu" or dtype.itemsize < home.itemsize:
+            self.unsupported(f"{operand.name} is an integer of {8 * home.itemsize} bits")
         return self.compute(cast_unsigned(slot, dtype))
 
     def address_of(self, name: str) -> int:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ..errors import UnsupportedError
 from .dtypes import BOOL, DTYPES, F16, F32, F64, SIGNED, UNSIGNED, DType
 from .ptx import Address, Immediate, Instruction, Kernel, Negated, Operand, Pair, Register, Vector
 
@@ -159,6 +160,8 @@ def _elected(kind: str, votes: Counter[DType]) -> DType:
     if kind == "pred":
         return BOOL
     size = DTYPES[kind].itemsize
+    if size not in SIGNED:
+        raise UnsupportedError(f"a register of type .{kind} in an instruction of another type")
     candidates = [SIGNED[size], UNSIGNED[size], *(t for t in (F16, F32, F64) if t.itemsize == size)]
     if not votes and kind in ("f16", "f32", "f64"):
         return DTYPES[kind]

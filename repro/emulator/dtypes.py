@@ -28,6 +28,7 @@ DTYPES: dict[str, DType] = {
     "f16x2": UNSIGNED[4],
     "bf16x2": UNSIGNED[4],
     "f32x2": UNSIGNED[8],
+    "b128": np.dtype("V16"),  # of registers that are taken apart before anything looks at them
 }
 FLOATS = frozenset({"f16", "bf16", "f32", "f64", "f16x2", "bf16x2", "f32x2"})
 

@@ -13,6 +13,7 @@ import numpy as np
 from .dtypes import SIGNED, UNSIGNED, Array
 
 WARP = 32
+MULTIPROCESSORS = 108  # that blocks are said to run on in turn; an A100 has as many
 CACHED_LANES = 4096  # geometries of small batches are kept: a scenario launches them by the hundred
 
 Triple = tuple[int, int, int]
@@ -35,7 +36,9 @@ class Geometry:
         found = Geometry(first, self.count, self.block, self.grid)
         found.shuffles = self.shuffles
         found.specials = {
-            name: values for name, values in self.specials.items() if "ctaid" not in name
+            name: values
+            for name, values in self.specials.items()
+            if "ctaid" not in name and name != "%smid"
         }
         for name in _SHARED & self.__dict__.keys():
             found.__dict__[name] = self.__dict__[name]
@@ -100,6 +103,8 @@ class Geometry:
             "%laneid": lane,
             "%warpid": self.thread // WARP,
             "%nwarpid": np.array([self.padded // WARP]),
+            "%smid": (self.row + self.first) % MULTIPROCESSORS,
+            "%nsmid": np.array([MULTIPROCESSORS]),
             "%lanemask_eq": one,
             "%lanemask_lt": below,
             "%lanemask_le": below | one,

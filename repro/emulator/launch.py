@@ -133,6 +133,7 @@ def launch(
         "".join(recorder.printed),
         recorder.warnings.warnings(),
         checks,
+        program.invented,
     )
 
 

@@ -11,6 +11,7 @@ from .builder import Builder
 from .closures import copy
 from .dtypes import BOOL, DTYPES, F32, SIGNED, UNSIGNED, Array, DType
 from .geometry import WARP, Geometry
+from .named_barriers import COLLECTED
 from .program import GEOMETRY, MASK, File, Make
 from .ptx import Immediate, Instruction, Pair, Sink
 
@@ -301,6 +302,9 @@ def active_mask(builder: Builder, instruction: Instruction) -> None:
 def block_reduction(builder: Builder, instruction: Instruction) -> None:
     """barred: what the threads of a block that have passed a barrier together brought to it."""
     mode = instruction.modifiers[0]
+    if len(instruction.operands) == 1:
+        _collected(builder, instruction)
+        return
     result, operand = instruction.operands
     source = builder.read(operand, BOOL)
 
@@ -322,6 +326,21 @@ def block_reduction(builder: Builder, instruction: Instruction) -> None:
         return run
 
     builder.assign(result, U32 if mode == "popc" else BOOL, make)
+
+
+def _collected(builder: Builder, instruction: Instruction) -> None:
+    """barred after a barrier of some threads, which left what it collected."""
+    if builder.brought is None:
+        builder.brought = builder.slot(np.zeros(1, COLLECTED))
+    slot, mode = builder.brought, instruction.modifiers[0]
+
+    def make(d: int) -> Callable[[File], None]:
+        def run(file: File) -> None:
+            file[d] = np.ascontiguousarray(file[slot][mode])
+
+        return run
+
+    builder.assign(instruction.operands[0], U32 if mode == "popc" else BOOL, make)
 
 
 def warp_barrier(builder: Builder, instruction: Instruction) -> None:

@@ -60,6 +60,8 @@ def lower(kernel: Kernel) -> Program:
         builder.local_bytes,
         tuple(builder.addressed),
         builder.grain,
+        tuple(sorted(builder.invented)),
+        builder.brought,
     )
 
 
@@ -89,6 +91,10 @@ def _barrier(builder: Builder, instruction: Instruction, predicate: int | None) 
     """bar and barrier: `a` or `a, b`, number and threads."""
     operands = instruction.operands
     words = sorted(set(instruction.modifiers) - {"aligned", "cta"})
+    brings = None
+    if words == ["collect"]:
+        brings = builder.read(operands[-1], BOOL)
+        words, operands = ["sync"], operands[:-1]
     if words not in (["sync"], ["arrive"]) or len(operands) not in (1, 2):
         builder.unsupported()
     number = operands[0]
@@ -101,7 +107,7 @@ def _barrier(builder: Builder, instruction: Instruction, predicate: int | None) 
     slots = [builder.read(operand, DTYPES["s32"]) for operand in operands]
     count = slots[1] if len(slots) == 2 else None
     kind = "named" if words == ["sync"] else "arrive"
-    return End(kind, instruction, predicate, number=slots[0], count=count)
+    return End(kind, instruction, predicate, number=slots[0], count=count, brings=brings)
 
 
 def _members(builder: Builder, instruction: Instruction) -> int:

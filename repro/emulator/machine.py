@@ -190,6 +190,8 @@ class Machine:
         here = np.ones(lanes, np.bool_) if mask is None else mask
         numbers = np.broadcast_to(self.file[end.number], lanes)
         counts = np.broadcast_to(0 if end.count is None else self.file[end.count], lanes)
+        if end.brings is not None:
+            self.named.bring(here, self.file[end.brings])
         for number in distinct(numbers[here]):
             if not 0 <= number < BARRIERS:
                 raise UnsupportedError(f"a barrier of number {number}", where=self.name)
@@ -238,6 +240,9 @@ class Machine:
             if going.any():
                 if self.races is not None:
                     self._gathered(self.races, going, alive)
+                if self.program.brought is not None:
+                    slot = self.program.brought
+                    self.file[slot] = self.named.collected(going, self.barriers, self.file[slot])
                 self._go(going)
             return
         shape = (self.geometry.count, self.geometry.padded)

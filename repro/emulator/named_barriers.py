@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from .distinct import distinct
 from .dtypes import Array
 from .geometry import WARP, Geometry
 from .program import BARRIERS
+
+# What a lane learns from the barrier it passed: of the predicates that were brought there.
+COLLECTED = np.dtype([("popc", np.uint32), ("and", np.bool_), ("or", np.bool_)])
 
 
 class NamedBarriers:
@@ -20,6 +24,7 @@ class NamedBarriers:
         shape = (geometry.count, BARRIERS)
         self.wanted = np.zeros(shape, np.int64)  # threads; 0: all of the block
         self.arrived = np.zeros(shape, np.int64)  # without waiting
+        self.brought = np.zeros(geometry.lanes, np.bool_)
 
     def arrive(self, mask: Array, number: int, counts: Array, *, waits: bool) -> None:
         """Threads `mask` come to barrier `number` of counts[lanes] threads."""
@@ -30,6 +35,27 @@ class NamedBarriers:
         self.wanted[:, number] = np.where(some, wanted, self.wanted[:, number])
         if not waits:
             self.arrived[:, number] += self._threads(here)
+
+    def bring(self, mask: Array, values: Array) -> None:
+        """Threads `mask` bring values[lanes] to the barrier that they come to."""
+        self.brought = np.where(mask, values, self.brought)
+
+    def collected(self, going: Array, numbers: Array, before: Array) -> Array:
+        """COLLECTED[lanes]: of those that pass now what each barrier collected; else as `before`.
+
+        going: bool[lanes], numbers: that of the barrier each waits at.
+        """
+        rows = (self.geometry.count, self.geometry.padded)
+        found = np.broadcast_to(before, self.geometry.lanes).copy()
+        for number in distinct(numbers[going]):
+            here = (going & (numbers == number)).reshape(rows)
+            values = self.brought.reshape(rows)
+            told = np.zeros(rows, COLLECTED)
+            told["popc"] = (values & here).sum(1, dtype=np.uint32)[:, None]
+            told["and"] = (values | ~here).all(1)[:, None]
+            told["or"] = (values & here).any(1)[:, None]
+            found[here.reshape(-1)] = told[here]
+        return found
 
     def complete(self, waiting: Array, numbers: Array, living: Array) -> Array:
         """bool[lanes]: of those that wait, the ones whose barrier is complete; it begins anew."""

@@ -36,6 +36,7 @@ class End:
     predicate: slot of the threads for which that holds (None: all); the others fall through.
     target: of a jump, a block. barrier: its number. number, count: of named barriers and arrivals,
     slots of the barrier's number and of how many threads it waits for (None: all of the block).
+    brings: slot of the predicate that each thread brings to a named barrier.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class End:
     barrier: int = 0
     number: int = 0
     count: int | None = None
+    brings: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,8 @@ class Program:
 
     specials: slot of each special register used. params: (parameter, byte, dtype, slot).
     shared_static, local_bytes: bytes a block, a thread. addressed: parameters whose address is
-    taken. grain: log2 of the bytes of the narrowest access.
+    taken. grain: log2 of the bytes of the narrowest access. invented: special registers that it
+    reads and whose values are made up. brought: slot of what barriers of some threads collected.
     """
 
     blocks: tuple[Block, ...]
@@ -76,3 +79,5 @@ class Program:
     local_bytes: int
     addressed: tuple[int, ...]
     grain: int = 0
+    invented: tuple[str, ...] = ()
+    brought: int | None = None

@@ -55,7 +55,8 @@ class LaunchReport:
     """What a launch did wrong. instructions: executed, each once for all threads it ran for.
 
     printed: what its threads printed, in the order in which they did. warnings: races between its
-    blocks. checks: those that were on (checks.py), `bounds` among them.
+    blocks. checks: those that were on (checks.py), `bounds` among them. invented: special registers
+    that were read and whose values say nothing, such as clocks.
     """
 
     accesses: tuple[WrongAccess, ...]
@@ -63,6 +64,7 @@ class LaunchReport:
     printed: str = ""
     warnings: tuple[GlobalRace, ...] = ()
     checks: frozenset[str] = frozenset()
+    invented: tuple[str, ...] = ()
 
 
 class StopLaunch(Exception):
@@ -101,6 +103,7 @@ class Recorder:
         self.stop_at_first = stop_at_first
         self.printed: list[str] = []
         self.left = MAX_PRINTED
+        self.time = 0  # the last reading of a clock
         self.entries: dict[tuple[Kind, Place, str | None, int | None], _Entry] = {}
 
     def add(

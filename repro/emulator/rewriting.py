@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NoReturn
 
 from ..errors import UnsupportedError
-from .ptx import Immediate, Instruction, Register, Vector
+from .ptx import Immediate, Instruction, Operand, Register, Vector
 
 MAX_TARGETS = 4096  # of an indexed branch
 
@@ -15,7 +16,7 @@ def needs_rewriting(instruction: Instruction) -> bool:
     """Whether `rewritten` gives anything else than the instruction itself."""
     if instruction.opcode in ("bar", "barrier"):
         return "red" in instruction.modifiers
-    return instruction.opcode == "brx"
+    return instruction.opcode == "brx" or "b128" in instruction.modifiers
 
 
 def rewritten(instruction: Instruction, unique: str) -> Iterator[Instruction]:
@@ -24,24 +25,66 @@ def rewritten(instruction: Instruction, unique: str) -> Iterator[Instruction]:
         yield instruction
     elif instruction.opcode == "brx":
         yield from _indexed_branch(instruction, unique)
+    elif "b128" in instruction.modifiers:
+        yield from _halved(instruction)
     else:
         yield from _reducing_barrier(instruction)
 
 
 def _reducing_barrier(instruction: Instruction) -> Iterator[Instruction]:
-    """bar.red: a barrier, after which each thread looks at what all of its block brought."""
+    """bar.red: a barrier, after which each thread looks at what all it was for brought."""
     words = [word for word in instruction.modifiers if word not in ("aligned", "cta")]
     forms = (["red", "popc", "u32"], ["red", "and", "pred"], ["red", "or", "pred"])
-    if words not in forms or len(instruction.operands) != 3:
-        raise UnsupportedError(
-            f"{instruction.spelling} is not supported, of the threads of a whole block alone",
-            where=f"PTX line {instruction.line}",
-        )
-    result, number, predicate = instruction.operands
+    if words not in forms or len(instruction.operands) not in (3, 4):
+        _refuse(instruction)
+    result, number, *count, predicate = instruction.operands
     aligned = tuple(word for word in instruction.modifiers if word == "aligned")
-    yield replace(instruction, modifiers=("sync", *aligned), operands=(number,))
+    if count:
+        # who it was for is known only when it is complete, so the barrier collects
+        operands: tuple[Operand, ...] = (number, *count, predicate)
+        yield replace(instruction, modifiers=("collect", *aligned), operands=operands)
+        operands = (result,)
+    else:
+        yield replace(instruction, modifiers=("sync", *aligned), operands=(number,))
+        operands = (result, predicate)
+    yield replace(instruction, opcode="barred", modifiers=tuple(words[1:]), operands=operands)
+
+
+def _halved(instruction: Instruction) -> Iterator[Instruction]:
+    """mov, ld and st of 128 bits: of two registers of 64, which a register of 128 bits is."""
+    words, operands = instruction.modifiers, instruction.operands
+    memory = instruction.opcode in ("ld", "st") and not {"param", "v2", "v4"} & set(words)
+    if words[-1] != "b128" or len(operands) < 2 or not (memory or instruction.opcode == "mov"):
+        _refuse(instruction)
+    if not memory:
+        if words != ("b128",) or len(operands) != 2:
+            _refuse(instruction)
+        halves = [_halves(instruction, each) for each in operands]
+        for pair in zip(*halves, strict=True):
+            yield replace(instruction, modifiers=("b64",), operands=pair)
+        return
+    at = 0 if instruction.opcode == "ld" else 1
+    both = Vector(_halves(instruction, operands[at]))
     yield replace(
-        instruction, opcode="barred", modifiers=tuple(words[1:]), operands=(result, predicate)
+        instruction,
+        modifiers=(*words[:-1], "v2", "b64"),
+        operands=(*operands[:at], both, *operands[at + 1 :]),
+    )
+
+
+def _halves(instruction: Instruction, operand: Operand) -> tuple[Operand, Operand]:
+    """The lower and the upper 64 bits of an operand of 128."""
+    if isinstance(operand, Register) and operand.type == "b128":
+        return Register(f"{operand.name}#low", "b64"), Register(f"{operand.name}#high", "b64")
+    if isinstance(operand, Vector) and len(operand.items) == 2:
+        low, high = operand.items
+        return low, high
+    return _refuse(instruction)
+
+
+def _refuse(instruction: Instruction) -> NoReturn:
+    raise UnsupportedError(
+        f"{instruction.spelling} is not supported", where=f"PTX line {instruction.line}"
     )
 
 
@@ -55,9 +98,7 @@ def _indexed_branch(instruction: Instruction, unique: str) -> Iterator[Instructi
         or len(table.items) > MAX_TARGETS
         or instruction.predicate is not None
     ):
-        raise UnsupportedError(
-            f"{instruction.spelling} is not supported", where=f"PTX line {instruction.line}"
-        )
+        _refuse(instruction)
     same = Register(f"{unique}#same", "pred")
     for number, label in enumerate(table.items):
         operands = (same, instruction.operands[0], Immediate(number))

@@ -266,3 +266,15 @@ def test_a_struct_is_laid_out_as_c_does(parsed: Any) -> None:
     given = _Given(parsed("args: []"), kernel, [])
     packed = given.value(0, argument.value, kernel.params[0], argument.place)
     assert packed == struct.pack("@bd?heil0d"[:-3] + "0d", -1, 0.5, True, 2, 1.0, 9)
+
+
+def test_a_kernel_that_reads_a_clock_is_said_to(folder: Any, add_ptx: str) -> None:
+    clocked = add_ptx.replace("mov.u32 %i,", "mov.u32 %v, %clock;\nmov.u32 %i,")
+    folder.write("ARGS.yaml", arguments(32, 32))
+    notes = {}
+    for name, text in (("add", add_ptx), ("clocked", clocked)):
+        folder.write(f"{name}.ptx", text)
+        notes[name] = folder.json("emulate", f"{name}.ptx", *LAUNCH, status=0)["notes"]
+    assert notes["add"] == []
+    [note] = notes["clocked"]
+    assert note.startswith("%clock has no meaning here")

@@ -155,7 +155,7 @@ def test_sections_of_debug_data_are_skipped() -> None:
 @pytest.mark.parametrize(
     ("instruction", "message"),
     [
-        ("mov.u32 %v1, %clock;", "%clock has no meaning here"),
+        ("mov.u32 %v1, %envreg1;", "%envreg1 has no meaning here"),
         ("tex.2d.v4.f32.f32 {%v1, %v1, %v1, %v1}, [%at, {%v1, %v1}];", "tex.2d.v4.f32.f32 is not"),
         ("wgmma.fence.sync.aligned;", "wgmma.fence.sync.aligned is not supported"),
         ("add.rm.f16 %h, %h, %h;", "only f32 and f64 are rounded"),
@@ -164,7 +164,9 @@ def test_sections_of_debug_data_are_skipped() -> None:
         ("fma.rn.relu.f32 %f, %f, %f, %f;", "fma.rn.relu.f32"),
         ("shfl.down.b32 %v1, %v1, 1, 31;", "shfl.down.b32"),
         ("bar.arrive 0;", "an arrival without a number of threads"),
-        ("bar.red.popc.u32 %v1, 0, 64, %q;", "bar.red.popc.u32"),
+        ("bar.red.popc.u32 %v1, %q;", "bar.red.popc.u32"),
+        ("mov.b128 %at, {%at, %at};", "mov.b128"),
+        ("atom.global.exch.b128 %at, [%at], %at;", "atom.global.exch.b128"),
         ("mul.lo.b32 %v1, %v1, %v1;", "mul.lo.b32"),
         ("setp.lt.b32 %q, %v1, %v1;", "setp.lt.b32"),
         ("add.s32 %at, %v1, %v1;", "%at has type .b64"),
