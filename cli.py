@@ -10,10 +10,16 @@ import typer
 from typer.core import TyperGroup
 
 from . import __version__
+from .repro.commands.attach import attach
 from .repro.commands.check import check
+from .repro.commands.diagnose import diagnose
 from .repro.commands.emulate import emulate
 from .repro.commands.ending import Escape, ended, for_git_bisect
+from .repro.commands.environments import app as environments
+from .repro.commands.explain import explain
 from .repro.commands.list_cases import list_cases
+from .repro.commands.new import new
+from .repro.commands.report import report
 from .repro.commands.run import run
 from .repro.commands.runs import app as runs
 from .repro.commands.sanitize import sanitize
@@ -44,10 +50,16 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(check)
+app.command()(report)
+app.command()(attach)
+app.command()(diagnose)
+app.command()(explain)
 app.add_typer(runs, name="runs")
+app.add_typer(environments, name="environments")
 app.command(name="list")(list_cases)
 app.command()(show)
 app.command()(schema)
+app.command()(new)
 app.command()(emulate)
 app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(
     sanitize

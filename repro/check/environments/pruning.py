@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...errors import NoEnvironmentError
 from .locked import read_lock
-from .shelf import LOCK_FILE, Kept, Shelf, usage
+from .shelf import LOCK_FILE, Kept, Shelf
 
 GIB = 1 << 30
 DEFAULT_LIMIT = 20.0  # GiB
@@ -33,7 +33,7 @@ def prune(shelf: Shelf, limit: int, forget: Forget) -> Pruned:
     the folder has at most `limit` bytes. What is in use stays, even above the limit.
     """
     shelf.sweep()
-    before = after = usage([shelf.root])
+    before = after = shelf.usage()
     gone: list[Kept] = []
     held: list[Kept] = []
     for kept in reversed(shelf.kept()):
@@ -41,12 +41,12 @@ def prune(shelf: Shelf, limit: int, forget: Forget) -> Pruned:
             break
         if remove(shelf, kept, forget):
             gone.append(kept)
-            after = usage([shelf.root])
+            after = shelf.usage()
         else:
             held.append(kept)
     if after > limit and not shelf.kept():
         forget(None)  # all that is left is uv's cache
-        after = usage([shelf.root])
+        after = shelf.usage()
     return Pruned(tuple(gone), tuple(held), before, after)
 
 

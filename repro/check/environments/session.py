@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from ...errors import NoEnvironmentError
-from ...escape import printable
+from ...errors import NoEnvironmentError, UsageError
+from ...escape import printable, quoted
 from ..settings import read_variables
 from ..tree import Told, silent
 from .asked import Asked, ask, needs
@@ -20,7 +20,7 @@ from .installer import Installer
 from .interpreters import Interpreter
 from .making import Maker
 from .passing_on import secrets, uv_variables
-from .pruning import DEFAULT_LIMIT, GIB, prune
+from .pruning import DEFAULT_LIMIT, GIB, Pruned, prune, remove
 from .shelf import Hold, Kept, Shelf, default_root
 
 SECONDS = 1800.0  # for one installation
@@ -123,6 +123,26 @@ class Environments:
         return Environment(
             path, inside.version, inside.commit, inside.package, "given", None, notes
         )
+
+    def prune(self) -> Pruned:
+        """Remove what was left half-made, and those used longest ago while there is more than the
+        limit."""
+        return prune(self.shelf, self._limit, self._forget)
+
+    def remove(self, name: str) -> Pruned:
+        """Remove one by its name or the beginning of it; UsageError for none, or one in use."""
+        kept = self.shelf.called(name)
+        before = self.shelf.usage()
+        if not remove(self.shelf, kept, self._forget):
+            raise UsageError(f"{quoted(kept.name)} is in use", hint="specrepro environments list")
+        return Pruned((kept,), (), before, self.shelf.usage())
+
+    def _forget(self, names: Sequence[str] | None) -> None:
+        """Let uv's cache go of packages. Without uv it keeps them, which is told."""
+        try:
+            self.installer().forget(names)
+        except NoEnvironmentError as error:
+            self._told(f"uv's cache was left as it is: {error}")
 
     def _found(self, asked: Asked, hold: Hold) -> Kept | None:
         """The environment that stands there, whole and answering; then its lock is shared."""

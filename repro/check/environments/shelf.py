@@ -49,6 +49,17 @@ class Kept:
     used: float
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An environment as a list shows it. `size`: bytes of its files, each inode once; most of them
+    are shared with uv's cache and other environments.
+    """
+
+    kept: Kept
+    in_use: bool
+    size: int
+
+
 class Hold:
     """A lock on one environment; ends with `close`, or with the process and what it started."""
 
@@ -111,6 +122,18 @@ class Shelf:
         names = [entry.name for entry in self._entries() if NAME.fullmatch(entry.name)]
         found = [one for name in names if (one := self.find(name))]
         return sorted(found, key=lambda one: one.used, reverse=True)
+
+    def standing(self) -> list[Standing]:
+        """All environments with what a person wants to know of them, the one used last first."""
+        shown = []
+        for kept in self.kept():
+            with self._alone(kept.name) as alone:
+                shown.append(Standing(kept, not alone, usage([kept.path])))
+        return shown
+
+    def usage(self) -> int:
+        """Bytes of everything below the root, uv's cache with it, a shared file counted once."""
+        return usage([self.root])
 
     def called(self, word: str) -> Kept:
         """The environment whose name is, or alone begins with, `word`; else UsageError."""
