@@ -9,13 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from ..check import exposure
 from ..check.defects import Defect, Route
+from ..check.kernel.probes import PROBES as KERNEL_PROBES
 from ..check.probes import PROBES, load
 from ..escape import quoted
 from ..scenarios.declare import nearest
-from . import engine
+from . import engine, kernel
 from .engine import EnginePart
+from .kernel import KernelRoutePart
 from .source import Place, Problem
-from .values import CaseId, Line, OneOrMore, ScalarValue
+from .values import CaseId, Line, OneOrMore, ScalarValue, texts
 
 _PROBES: Any = {"enum": list(PROBES)}
 _SETTINGS: Any = {"enum": list(exposure.SETTINGS)}
@@ -47,6 +49,9 @@ class DefectPart(_Part):
     acts: Annotated[tuple[RoutePart, ...], Strict(False)] = Field(
         description="ways in which it acts; one is enough", min_length=1
     )
+    kernel: Annotated[tuple[KernelRoutePart, ...], Strict(False)] = Field(
+        (), description="the same as the kernels of a build show it (depth kernel)"
+    )
     latent: bool = Field(
         False, description="no supported settings are known in which it acts: shown, not counted"
     )
@@ -60,7 +65,7 @@ class CheckPart(_Part):
     )
     also: Annotated[tuple[str, ...], Strict(False)] = Field(
         (),
-        json_schema_extra={"items": {"type": "string", "enum": list(PROBES)}},
+        json_schema_extra={"items": {"type": "string", "enum": [*PROBES, *KERNEL_PROBES]}},
         description="probes whose answers are shown and decide nothing",
     )
     engine: EnginePart | None = Field(None, description="an experiment on a whole engine")
@@ -68,18 +73,20 @@ class CheckPart(_Part):
     def records(self) -> tuple[Defect, ...]:
         """The defects as `check` judges them."""
         return tuple(
-            Defect(name, part.says, tuple(map(_route, part.acts)), part.latent)
+            Defect(
+                name,
+                part.says,
+                tuple(map(_route, part.acts)),
+                part.latent,
+                tuple(one.route() for one in part.kernel),
+            )
             for name, part in self.defects.items()
         )
 
 
 def _route(part: RoutePart) -> Route:
     settings = {n: v for n, v in part.settings.items() if isinstance(v, str | int)}
-    return Route({probe: _texts(values) for probe, values in part.code.items()}, settings)
-
-
-def _texts(values: object) -> tuple[str, ...]:
-    return tuple(str(v) for v in (values if isinstance(values, tuple) else (values,)))
+    return Route({probe: texts(values) for probe, values in part.code.items()}, settings)
 
 
 def problems(part: CheckPart) -> Iterator[Problem]:
@@ -89,16 +96,26 @@ def problems(part: CheckPart) -> Iterator[Problem]:
         for index, route in enumerate(defect.acts):
             place: Place = ("check", "defects", name, "acts", index)
             yield from _code((*place, "code"), route.code, known)
-            for setting, value in route.settings.items():
-                if message := exposure.refusal(setting, value):
-                    known_name = setting in exposure.SETTINGS
-                    hint = None if known_name else nearest(setting, exposure.SETTINGS)
-                    yield Problem((*place, "settings", setting), message, hint)
+            yield from _settings((*place, "settings"), route.settings)
+        for index, shown in enumerate(defect.kernel):
+            place = ("check", "defects", name, "kernel", index)
+            yield from kernel.problems(place, shown)
+            yield from _code((*place, "code"), shown.code, known)
+            yield from _settings((*place, "settings"), shown.settings)
+    shown_too = {**known, **dict.fromkeys(KERNEL_PROBES)}
     for index, probe in enumerate(part.also):
-        if probe not in known:
-            yield _unknown(("check", "also", index), probe, known)
+        if probe not in shown_too:
+            yield _unknown(("check", "also", index), probe, shown_too)
     if part.engine is not None:
         yield from engine.problems(part.engine, part.defects)
+
+
+def _settings(place: Place, settings: Mapping[str, object]) -> Iterator[Problem]:
+    for setting, value in settings.items():
+        if message := exposure.refusal(setting, value):
+            known = setting in exposure.SETTINGS
+            hint = None if known else nearest(setting, exposure.SETTINGS)
+            yield Problem((*place, setting), message, hint)
 
 
 def _unknown(place: Place, probe: str, known: Mapping[str, object]) -> Problem:
@@ -113,7 +130,7 @@ def _code(
             yield _unknown((*place, probe), probe, known)
             continue
         allowed = load(probe).values
-        for value in _texts(values):
+        for value in texts(values):
             if value not in allowed:
                 message = f"{probe} answers {', '.join(allowed)}; not {quoted(value)}"
                 yield Problem((*place, probe), message, nearest(value, allowed))

@@ -157,3 +157,8 @@ FaultClass = Annotated[
     _one_of(FAULT_CLASSES.values()),
 ]
 LaneName = Annotated[str, Field(json_schema_extra={"enum": list(LANES)}), _one_of(LANES)]
+
+
+def texts(values: object) -> tuple[str, ...]:
+    """One value or several, as text."""
+    return tuple(str(v) for v in (values if isinstance(values, tuple) else (values,)))

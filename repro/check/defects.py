@@ -44,13 +44,15 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """A code fault. latent: no supported settings are known in which it acts; it is shown, and
-    counts only where it is asked for by name."""
+    """A code fault. routes: as the source says it; kernel: as the build's kernels do, which may
+    name facts of the source too. latent: no supported settings are known in which it acts; it is
+    shown, and counts only where it is asked for by name."""
 
     id: str
     says: str
     routes: tuple[Route, ...]
     latent: bool = False
+    kernel: tuple[Route, ...] = ()
 
     @property
     def probes(self) -> tuple[str, ...]:

@@ -35,11 +35,14 @@ def furnish_code(folder: Path, packages: tuple[str, ...]) -> None:
                 (code / package / file.name).write_bytes(file.read_bytes())
 
 
-def run_locked(folder: Path, start: str, seconds: float) -> tuple[bytes, str]:
+def run_locked(
+    folder: Path, start: str, seconds: float, most: int = MOST_ANSWERS
+) -> tuple[bytes, str]:
     """(what came through the pipe, how the child ended: "" for well).
 
     start: Python that the child begins with. Its arguments are the folder and the number of the
-    descriptor for answers; it has to lock itself before it looks at what is not ours.
+    descriptor for answers; it has to lock itself before it looks at what is not ours. most: bytes
+    that it may answer.
     """
     reading, writing = os.pipe()
     options = ("-I", "-S", "-B", "-X", "utf8")
@@ -62,7 +65,7 @@ def run_locked(folder: Path, start: str, seconds: float) -> tuple[bytes, str]:
     errors = cast(IO[bytes], child.stderr)  # a pipe was asked for
     try:
         with os.fdopen(reading, "rb", buffering=0) as answers, errors:
-            said, complaints, cut = _collect(answers, errors, seconds)
+            said, complaints, cut = _collect(answers, errors, seconds, most)
             if cut:
                 _kill(child)
             try:
@@ -75,7 +78,9 @@ def run_locked(folder: Path, start: str, seconds: float) -> tuple[bytes, str]:
     return said, cut or _ended(status, complaints)
 
 
-def _collect(answers: IO[bytes], errors: IO[bytes], seconds: float) -> tuple[bytes, bytes, str]:
+def _collect(
+    answers: IO[bytes], errors: IO[bytes], seconds: float, most: int
+) -> tuple[bytes, bytes, str]:
     """(answers, the beginning of stderr, why it was cut off) until both ends are closed."""
     kept: dict[int, bytearray] = {answers.fileno(): bytearray(), errors.fileno(): bytearray()}
     deadline = time.monotonic() + seconds
@@ -94,8 +99,8 @@ def _collect(answers: IO[bytes], errors: IO[bytes], seconds: float) -> tuple[byt
                     selector.unregister(key.fileobj)
                 elif key.fd == answers.fileno():
                     kept[key.fd] += data
-                    if len(kept[key.fd]) > MOST_ANSWERS:
-                        cut = f"said more than {MOST_ANSWERS >> 20} MiB"
+                    if len(kept[key.fd]) > most:
+                        cut = f"said more than {most >> 20} MiB"
                 elif len(kept[key.fd]) < MOST_COMPLAINTS:
                     kept[key.fd] += data[: MOST_COMPLAINTS - len(kept[key.fd])]
     return bytes(kept[answers.fileno()]), bytes(kept[errors.fileno()]), cut

@@ -10,13 +10,14 @@ import json
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import UntestableError
 from ..escape import quoted
 from .locked_child import furnish_code, run_locked
+from .probing.kernel_lift import Lift
 
 PROBE_SECONDS = 20
 SECONDS = 120
@@ -34,13 +35,15 @@ main(folder, int(sys.argv[2]))
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a child left. answers: by probe, as the child said them, not yet looked at.
+    """What a child left. answers, lifts: by probe and by kernel, as the child said them, not yet
+    looked at.
 
     holds, fails: the layers of isolation, and those that could not be had and why. ending: "" for
     a child that ended well.
     """
 
     answers: Mapping[str, Mapping[str, Any]]
+    lifts: Mapping[str, Mapping[str, Any]]
     holds: tuple[str, ...]
     fails: tuple[str, ...]
     ending: str
@@ -48,19 +51,28 @@ class Session:
 
 
 def execute(
-    files: Mapping[str, bytes], probes: Sequence[str], *, seconds: float = SECONDS
+    files: Mapping[str, bytes],
+    probes: Sequence[str],
+    lifts: Sequence[Lift] = (),
+    *,
+    seconds: float = SECONDS,
 ) -> Session:
-    """Run `probes` over the members `files` (name → bytes). `seconds` is for all of them."""
+    """Run `probes` over the members `files` (name → bytes), and lift kernels out of them.
+    `seconds` is for all of it."""
     with tempfile.TemporaryDirectory(prefix="specrepro-check-") as scratch:
         folder = Path(scratch)
-        _furnish(folder, files, probes, seconds)
+        _furnish(folder, files, probes, lifts, seconds)
         started = time.monotonic()
         lines, ending = run_locked(folder, START, seconds)
         return _session(lines, ending, time.monotonic() - started)
 
 
 def _furnish(
-    folder: Path, files: Mapping[str, bytes], probes: Sequence[str], seconds: float
+    folder: Path,
+    files: Mapping[str, bytes],
+    probes: Sequence[str],
+    lifts: Sequence[Lift],
+    seconds: float,
 ) -> None:
     for name, content in files.items():
         parts = PurePosixPath(name).parts
@@ -75,6 +87,7 @@ def _furnish(
     furnish_code(folder, PACKAGES)
     job = {
         "probes": list(probes),
+        "lifts": [asdict(lift) for lift in lifts],
         "files": list(files),
         "probe_seconds": min(PROBE_SECONDS, seconds / 2),
         "cpu_seconds": max(1, round(seconds)),
@@ -84,6 +97,7 @@ def _furnish(
 
 def _session(lines: bytes, ending: str, seconds: float) -> Session:
     answers: dict[str, Mapping[str, Any]] = {}
+    lifts: dict[str, Mapping[str, Any]] = {}
     holds: tuple[str, ...] = ()
     fails: tuple[str, ...] = ("not known: the child did not say",)
     done = False
@@ -98,12 +112,12 @@ def _session(lines: bytes, ending: str, seconds: float) -> Session:
         elif "holds" in line and not answers and not holds:
             holds = tuple(map(str, line["holds"]))
             fails = tuple(map(str, line.get("fails", ())))
-        elif "probe" in line:
-            name = str(line["probe"])
-            twice = name in answers
-            answers[name] = {"unknown": "it was answered twice"} if twice else line
+        elif "probe" in line or "lift" in line:
+            said, name = (answers, line["probe"]) if "probe" in line else (lifts, line["lift"])
+            twice = str(name) in said
+            said[str(name)] = {"unknown": "it was answered twice"} if twice else line
         elif "done" in line:
             done = True
     if not done:
         ending = ending or "ended before its last answer"
-    return Session(answers, holds, fails, f"the child {ending}" if ending else "", seconds)
+    return Session(answers, lifts, holds, fails, f"the child {ending}" if ending else "", seconds)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from ..errors import UntestableError
 from .probes import load
+from .probing.kernel_lift import Lift
 from .probing.probe import Probe
 from .sandbox import SECONDS, Session, execute
 from .tree import Tree
@@ -39,18 +40,23 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Readings of a build by probe, and how they were made."""
+    """Readings of a build by probe, and how they were made. lifts: by kernel, what the child said;
+    files: the members that it was about."""
 
     readings: Mapping[str, Reading]
     holds: tuple[str, ...]
     fails: tuple[str, ...]
+    lifts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def look(tree: Tree, probes: Sequence[str], *, seconds: float = SECONDS) -> Source:
-    """Ask `probes` of a build. UntestableError where its files cannot be had; what a probe or the
-    child could not do is a reading of its own, unknown."""
+def look(
+    tree: Tree, probes: Sequence[str], lifts: Sequence[Lift] = (), *, seconds: float = SECONDS
+) -> Source:
+    """Ask `probes` of a build, and lift kernels. UntestableError where its files cannot be had;
+    what a probe or the child could not do is a reading of its own, unknown."""
     asked = {name: load(name) for name in probes}
-    names = members(tree.names(), asked.values())
+    names = members(tree.names(), asked.values(), lifts)
     if len(names) > MOST_FILES:
         raise UntestableError(f"{len(names)} files of the build fit the probes; too many")
     tree.fetch(names)
@@ -59,14 +65,18 @@ def look(tree: Tree, probes: Sequence[str], *, seconds: float = SECONDS) -> Sour
         files[name] = tree.read(name)
         if sum(map(len, files.values())) > MOST_BYTES:
             raise UntestableError("the files that the probes look at are too large")
-    session = execute(files, probes, seconds=seconds)
+    session = execute(files, probes, lifts, seconds=seconds)
     readings = {name: reading(probe, session, files) for name, probe in asked.items()}
-    return Source(readings, session.holds, session.fails)
+    missing = {"unknown": session.ending or "it was not lifted"}
+    lifted = {lift.id: session.lifts.get(lift.id, missing) for lift in lifts}
+    return Source(readings, session.holds, session.fails, lifted, files)
 
 
-def members(names: Iterable[str], probes: Iterable[Probe]) -> list[str]:
-    """The names that the probes look at."""
-    patterns = _patterns(tuple(dict.fromkeys(f for p in probes for f in p.files)))
+def members(names: Iterable[str], probes: Iterable[Probe], lifts: Iterable[Lift] = ()) -> list[str]:
+    """The names that the probes look at, and those in which kernels are looked for."""
+    globs = [f for p in probes for f in p.files]
+    globs += [f for lift in lifts for f in (*lift.files, *lift.helpers)]
+    patterns = _patterns(tuple(dict.fromkeys(globs)))
     return [name for name in names if name.endswith(".py") and patterns.fullmatch(name)]
 
 

@@ -18,7 +18,7 @@ from .depth import (
     evidence_record,
     untestable_record,
 )
-from .probes import load
+from .probes import PROBES, load
 from .sandbox import SECONDS
 from .source import Reading, Source, look
 
@@ -53,7 +53,12 @@ class SourceDepth:
 def probes(defects: Sequence[Defect], also: Sequence[str]) -> list[str]:
     """Every probe that a check needs: of the defects, those only shown, and of defaults."""
     asked = [probe for defect in defects for probe in defect.probes]
-    return list(dict.fromkeys((*asked, *also, *exposure.PROBES)))
+    return list(dict.fromkeys((*asked, *shown(also), *exposure.PROBES)))
+
+
+def shown(also: Sequence[str]) -> list[str]:
+    """Of what a case wants shown, what is asked of source."""
+    return [probe for probe in also if probe in PROBES]
 
 
 def defaults(source: Source) -> dict[str, Mapping[str, str] | None]:
@@ -69,7 +74,7 @@ def _asked(defects: Sequence[Defect], also: Sequence[str]) -> Iterator[tuple[str
     for defect in defects:
         for probe in defect.probes:
             yield defect.id, probe
-    for probe in (*also, *exposure.PROBES):
+    for probe in (*shown(also), *exposure.PROBES):
         yield None, probe
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from ..probes import load
 from .isolation import lock
+from .kernel_lift import Lift, lift_kernel
 from .probe import NotFoundError, Probe, Sources, matches
 
 # Before the lock: these load shared libraries from folders that it closes.
@@ -42,6 +43,14 @@ def main(folder: Path, out: int) -> None:
     files = {name: folder / "files" / name for name in job["files"]}
     every = Sources(files)
     signal.signal(signal.SIGALRM, _out_of_time)
+    # before the probes, which execute code of the build in this process
+    for lift in job["lifts"]:
+        signal.setitimer(signal.ITIMER_REAL, job["probe_seconds"])
+        try:
+            said = _lifted(Lift(**lift), files, every)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        _say(out, {"lift": lift["id"], **said})
     for probe in probes:
         wanted = {n: p for n, p in files.items() if any(matches(n, f) for f in probe.files)}
         signal.setitimer(signal.ITIMER_REAL, job["probe_seconds"])
@@ -51,6 +60,19 @@ def main(folder: Path, out: int) -> None:
             signal.setitimer(signal.ITIMER_REAL, 0)
         _say(out, {"probe": probe.id, **said})
     _say(out, {"done": len(probes)})
+
+
+def _lifted(lift: Lift, files: Mapping[str, Path], every: Sources) -> Mapping[str, Any]:
+    globs = (*lift.files, *lift.helpers)
+    wanted = {n: p for n, p in files.items() if any(matches(n, f) for f in globs)}
+    try:
+        return lift_kernel(Sources(wanted, every.trees, every.tables), lift)
+    except NotFoundError as error:
+        return {"unknown": str(error)[:DETAIL]}
+    except OutOfTimeError:
+        return {"unknown": "lifting it took too long"}
+    except (RecursionError, MemoryError, ValueError) as error:
+        return {"unknown": f"it cannot be lifted: {type(error).__name__}: {error}"[:DETAIL]}
 
 
 def _answer(probe: Probe, sources: Sources) -> Mapping[str, Any]:

@@ -63,13 +63,15 @@ LOAD, EQUAL, ANY_BIT, RETURN = 0x20, 0x15, 0x45, 0x06
 ALLOW, REFUSE, KILL = 0x7FFF0000, 0x00050000 | 1, 0x80000000  # REFUSE: EPERM
 
 
-def lock(readable: Sequence[Path], seconds: int) -> tuple[list[str], list[str]]:
+def lock(
+    readable: Sequence[Path], seconds: int, memory: int = MEMORY
+) -> tuple[list[str], list[str]]:
     """Give up what is not needed; (what holds, what does not and why). Cannot be undone.
 
-    readable: folders that may still be read. seconds: limit of CPU time.
+    readable: folders that may still be read. seconds: limit of CPU time. memory: in bytes.
     """
-    holds, fails = [f"limits ({seconds} s of CPU, {MEMORY >> 30} GiB)"], []
-    limits(seconds)
+    holds, fails = [f"limits ({seconds} s of CPU, {memory >> 30} GiB)"], []
+    limits(seconds, memory)
     if not sys.platform.startswith("linux"):
         return holds, [f"network, files: not on {sys.platform}"]
     libc = ctypes.CDLL(None, use_errno=True)
@@ -89,11 +91,11 @@ def lock(readable: Sequence[Path], seconds: int) -> tuple[list[str], list[str]]:
     return holds, fails
 
 
-def limits(seconds: int) -> None:
+def limits(seconds: int, memory: int = MEMORY) -> None:
     """Limits of resources. NPROC does not bind root; seccomp refuses new processes to all."""
     for name, value in (
         ("CPU", seconds),
-        ("AS", MEMORY),
+        ("AS", memory),
         ("NOFILE", 64),
         ("NPROC", 0),
         ("FSIZE", 0),
