@@ -10,11 +10,14 @@ from ..errors import UsageError
 from ..escape import quoted
 from .looking import (
     Cache,
+    Controls,
     DefaultOnly,
     Defects,
     Depth,
     FullDownload,
+    Model,
     Offline,
+    Python,
     With,
     depth_of,
     told_of,
@@ -45,6 +48,9 @@ def check(
     git_bisect: GitBisect = False,
     cache: Cache = None,
     offline: Offline = False,
+    python: Python = None,
+    model: Model = None,
+    controls: Controls = False,
     allow_full_download: FullDownload = False,
     timeout: Timeout = None,
     runs: Runs = None,
@@ -62,7 +68,8 @@ def check(
     from ..report.check_page import print_check
     from ..report.console import console, print_json
 
-    looking = depth_of(depth)
+    if python is not None and vllm != "installed":
+        raise UsageError("--python and --vllm both say which build", hint="leave one of them out")
     loaded = load_cases([case])
     if len(loaded) != 1:
         raise UsageError(f"{quoted(case)} holds {len(loaded)} cases; check takes one")
@@ -73,6 +80,7 @@ def check(
             cache=cache, offline=offline, allow_full_download=allow_full_download, told=told
         ) as builds,
     ):
+        looking = depth_of(depth, python=python, model=model, controls=controls, told=told)
         report = survey.check(
             loaded[0],
             builds.versions(vllm),

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from ..check.depth import Depth as Door
 
 Depth = Annotated[
-    str, typer.Option("--depth", metavar="source", help="How deep to look: the code itself.")
+    str,
+    typer.Option(
+        "--depth", metavar="NAME", help="How deep to look: source, the code; engine, all of it."
+    ),
 ]
 Defects = Annotated[
     list[str] | None,
@@ -38,11 +41,41 @@ FullDownload = Annotated[
     bool,
     typer.Option("--allow-full-download", help="Download a whole build where parts cannot be had."),
 ]
-DEPTHS = ("source",)
+Python = Annotated[
+    Path | None,
+    typer.Option("--python", metavar="PATH", help="Depth engine: run the vLLM of this Python."),
+]
+Model = Annotated[
+    Path | None,
+    typer.Option("--model", metavar="DIR", help="Depth engine: your model, not the case's."),
+]
+Controls = Annotated[
+    bool, typer.Option("--controls", help="Depth engine: run the experiments of the case too.")
+]
+DEPTHS = ("source", "engine")
 
 
-def depth_of(name: str) -> Door:
-    """The depth of a name; what each needs is loaded here alone."""
+def depth_of(
+    name: str,
+    *,
+    python: Path | None = None,
+    model: Path | None = None,
+    controls: bool = False,
+    told: Callable[[str], None] = lambda line: None,
+) -> Door:
+    """The depth of a name; what each needs is loaded here alone. UsageError for a name that is
+    none, and for an option of another depth."""
+    if name == "engine":
+        from ..check.engine.depth import EngineDepth
+        from ..check.engine.places import Given
+        from ..check.environments.session import Environments
+
+        environments = Environments(told=told)
+        place = environments if python is None else Given(environments, python)
+        return EngineDepth(place, model=model, controls=controls)
+    for option, given in (("--python", python), ("--model", model), ("--controls", controls)):
+        if given:
+            raise UsageError(f"{option} is for an engine that runs", hint="--depth engine")
     if name == "source":
         from ..check.source_depth import SourceDepth
 

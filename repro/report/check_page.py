@@ -139,6 +139,8 @@ def _evidence(row: Record, *, excerpt: bool) -> Text:
         text.append(printable(row["where"]), "dim")
     if row["detail"]:
         text.append("\n  " + printable(row["detail"]))
+    for line in row.get("tail", ()):
+        text.append("\n    " + printable(line), "dim")
     if not excerpt:
         return text
     here = int(row["where"].rpartition(":")[2]) if row["where"] else -1

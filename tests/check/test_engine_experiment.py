@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import shutil
@@ -12,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from specrepro.repro.case import load_cases
 from specrepro.repro.check import survey
 from specrepro.repro.check.engine.depth import EngineDepth
 from specrepro.repro.check.engine.tokens import CYCLE
 from specrepro.repro.check.environments.environment import Environment
+from specrepro.repro.report.check_page import print_check
 
 Check = Callable[..., dict[str, Any]]
 
@@ -211,3 +214,13 @@ def processes_in(folder: Path) -> list[str]:
                 if str(folder) in text:
                     found.append(text)
     return found
+
+
+def test_the_page_of_an_engine_that_died_shows_where(check: Check) -> None:
+    build = check(start="raise")
+    out = Console(file=io.StringIO(), width=100)
+    print_check(out, json.loads((Path(build["run"]) / "run.json").read_text()))
+    assert isinstance(out.file, io.StringIO)
+    page = out.file.getvalue()
+    assert "UNTESTABLE" in page
+    assert 'raise RuntimeError("No available memory' in page

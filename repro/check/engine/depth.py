@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ from .oracles import oracle
 from .start import Start, clear, runner_of, write
 
 MOST_STARTS = 64
+CACHES = "caches"
 LOGGED = ("Using max model len",)
 ISOLATION = Isolation(
     ("a process tree of its own, ended as a whole", "home, caches and temporary files of its own"),
@@ -75,7 +77,9 @@ class EngineDepth:
             notes = [*_limits(environment, self.model), *environment.notes]
         finally:
             self.environments.release(environment)
+            shutil.rmtree(asked.folder / CACHES, ignore_errors=True)
         judgement = judge(engine, asked.defects, asked.question, done)
+        notes += [reason for reason in judgement.reasons if reason.startswith("control ")]
         return build_record(build, judgement, rows, ISOLATION, notes)
 
     def spec(self, asked: Asked) -> EngineSpec:
@@ -140,6 +144,7 @@ class EngineDepth:
                 environment.python,
                 folder,
                 start.variables,
+                caches=asked.folder / CACHES,
                 seconds=asked.seconds or process.SECONDS,
             )
         finally:

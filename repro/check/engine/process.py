@@ -51,19 +51,19 @@ def furnish(folder: Path) -> Path:
     return code / "drive.py"
 
 
-def environment(folder: Path, variables: Mapping[str, str]) -> dict[str, str]:
+def environment(folder: Path, caches: Path, variables: Mapping[str, str]) -> dict[str, str]:
     """The environment of an engine: deterministic, silent, and with caches of its own."""
     scratch = folder / "scratch"
     own = {
         "HOME": scratch,
         "TMPDIR": scratch / "tmp",
-        "XDG_CACHE_HOME": scratch / "cache",
+        "XDG_CACHE_HOME": caches,
         "XDG_CONFIG_HOME": scratch / "config",
         "HF_HOME": scratch / "hf",
-        "VLLM_CACHE_ROOT": scratch / "cache" / "vllm",
+        "VLLM_CACHE_ROOT": caches / "vllm",
         "VLLM_CONFIG_ROOT": scratch / "config" / "vllm",
-        "TORCHINDUCTOR_CACHE_DIR": scratch / "cache" / "inductor",
-        "TRITON_CACHE_DIR": scratch / "cache" / "triton",
+        "TORCHINDUCTOR_CACHE_DIR": caches / "inductor",
+        "TRITON_CACHE_DIR": caches / "triton",
     }
     fixed = {
         "HF_HUB_OFFLINE": "1",
@@ -86,13 +86,16 @@ def drive(
     folder: Path,
     variables: Mapping[str, str],
     *,
+    caches: Path,
     seconds: float = SECONDS,
     watched: Callable[[float], None] = lambda elapsed: None,
 ) -> Ending:
     """Run the driver on `folder`/job.json by the interpreter `python`, and wait.
 
     Its observations and its log lie in `folder` afterwards, and nothing that it started runs any
-    more. UntestableError where the interpreter cannot be started.
+    more. caches: a folder that starts of one build share; an engine that has to look at its model
+    classes anew needs twice the time to start. UntestableError where the interpreter cannot be
+    started.
     """
     driver = furnish(folder)
     scratch = folder / "scratch"
@@ -109,7 +112,7 @@ def drive(
             stdout=subprocess.PIPE,
             stderr=log,
             cwd=scratch,
-            env=environment(folder, variables),
+            env=environment(folder, caches, variables),
             start_new_session=True,
         )
         reason = ""
