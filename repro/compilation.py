@@ -219,7 +219,10 @@ def nvrtc(
     program = c_void_p()
     arch = target if machine_code else target.replace("sm", "compute")
     options = [f"-arch={arch}".encode(), b"-lineinfo", b"-std=c++17"]
-    options += [b"-I" + str(folder).encode() for folder in (cuda_headers(), *folders)]
+    include = cuda_headers()
+    # where the wheel of the C++ library, which cooperative groups need, has its own
+    own = [folder for folder in (include, include / "cccl") if folder.is_dir()]
+    options += [b"-I" + str(folder).encode() for folder in (*own, *folders)]
     given = {} if headers is None else headers
     texts = (c_char_p * len(given))(*(one.encode() for one in given.values()))
     names = (c_char_p * len(given))(*(one.encode() for one in given))

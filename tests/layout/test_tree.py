@@ -22,7 +22,10 @@ PRIVATE = {
         r"|(?:index|proxy)[-_]url\W{1,4}\w+://(?![\w.-]*\.example\b)",
         re.IGNORECASE,
     ),
-    "an address": re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b(?!\.)|\blocalhost:\d|\w\.internal\b"),
+    # four numbers that are not the end of five: those are a version
+    "an address": re.compile(
+        r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}\b(?!\.)|\blocalhost:\d|\w\.internal\b"
+    ),
 }
 # Names of machines, users and registries that were made up so that they are seen to be removed.
 MADE_UP = ("tests/report/test_redact.py",)
