@@ -24,4 +24,8 @@ def _page(schema: str) -> Callable[..., None]:
             from .check_page import print_check
 
             return print_check
+        case "specrepro/diagnose@1":
+            from .diagnose_page import print_diagnosis
+
+            return print_diagnosis
     raise AssertionError(f"no page for {schema}")

@@ -1,0 +1,1 @@
+"""What the fault classes share: experiments, questions, claims, engines, CUDA errors."""

@@ -1,0 +1,65 @@
+"""How busy the engine was and how long its requests, and what people say: names of signs. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from .facts import Fact
+from .situation import How, Notes, surest_first
+from .timeline import Course
+from .values import float_of, int_of
+
+
+def note_load(notes: Notes, course: Course) -> None:
+    loads = [f for f in course.facts if f.kind == "load"]
+    busy = [f for f in loads if isinstance(f.get("running"), int)]
+    dumps = [f for f in course.facts if f.kind == "scheduler_dump"]
+    counts = [f for f in dumps if isinstance(f.get("requests"), int)]
+    if counts:
+        notes.put("running", int_of(counts[-1], "requests"), counts[-1:])
+    elif busy:
+        notes.put("running", int_of(busy[-1], "running"), busy[-1:])
+    rates = [f for f in loads if isinstance(f.get("prefix_hit_rate"), (int, float))]
+    if rates:
+        best = max(rates, key=lambda f: float_of(f, "prefix_hit_rate"))
+        rate = float_of(best, "prefix_hit_rate")
+        notes.put("prefix_hit_rate", rate, [best])
+        notes.put("prefix_hits", "yes" if rate > 0 else "no", [best])
+        notes.put("prefix_caching", "on" if rate > 0 else None, [best], How.DERIVED)
+    bad = [f for f in loads if isinstance(f.get("corrupted"), int)]
+    notes.put("corrupted", max((int_of(f, "corrupted") for f in bad), default=None), bad[-1:])
+
+
+def note_request_lengths(notes: Notes, facts: Sequence[Fact]) -> None:
+    dumps = [f for f in facts if f.kind == "scheduler_dump" and isinstance(f.get("longest"), int)]
+    if not dumps:
+        return
+    longest = max(dumps, key=lambda f: int_of(f, "longest"))
+    tokens = int_of(longest, "longest")
+    notes.put("longest", tokens, [longest])
+    target, draft, k = (notes.first(n) for n in ("target_len", "draft_len", "k"))
+    k = int(k) if isinstance(k, (int, float)) else 8
+    if isinstance(target, (int, float)):
+        room = int(target) - tokens
+        notes.put("tail_room", room, [longest])
+        if room < k + 2:
+            notes.put("near_limit", "yes", [longest])
+        elif room > 64 and room > target / 10:
+            notes.put("near_limit", "no", [longest])
+    if isinstance(draft, (int, float)):
+        notes.put("past_draft_length", "yes" if tokens + k > draft else "no", [longest])
+
+
+def note_claims(notes: Notes, facts: Sequence[Fact], claims: Mapping[str, str]) -> None:
+    told: dict[str, Fact] = {}
+    for fact in surest_first(facts):
+        if fact.kind == "claim":
+            for name, pattern in claims.items():
+                if name not in told and re.search(pattern, fact.text, re.IGNORECASE):
+                    told[name] = fact
+    notes.put("claim", list(told), told.values(), How.CLAIMED)
+    topics = {"garbage": "garbage", "hang": "hang", "low_acceptance": "acceptance_loss"}
+    symptoms = [topics[str(f.get("topic"))] for f in told.values() if f.get("topic") in topics]
+    if symptoms and "symptom" not in notes.seen:
+        notes.put("symptom", symptoms, told.values(), How.CLAIMED)

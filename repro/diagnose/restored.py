@@ -1,0 +1,55 @@
+"""A start command: as it was given, or put together from the arguments in the log. Pure."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable
+from typing import Any
+
+from .facts import Certainty, Fact, Value
+
+# What a log hides stands for itself, and cannot be started with.
+HIDDEN = "***"
+SERVE = "vllm serve"
+
+
+def start_command(facts: Iterable[Fact]) -> str | None:
+    """The start command of an incident; None where neither it nor its arguments were seen."""
+    given = list(facts)
+    commands = [fact for fact in given if fact.kind == "command" and fact.get("line")]
+    commands.sort(key=lambda fact: fact.certainty is Certainty.CLAIMED)
+    if commands:
+        return str(commands[0].get("line"))
+    told = [f for f in given if f.kind == "engine_argument" and f.get("origin") == "given"]
+    return _restored(told) if told else None
+
+
+def _restored(facts: Iterable[Fact]) -> str | None:
+    plain: dict[str, Value] = {}
+    nested: dict[str, dict[str, Any]] = {}
+    for fact in facts:
+        name, _, field = str(fact.get("name")).partition(".")
+        if HIDDEN in str(fact.get("value")):
+            continue
+        if field:
+            nested.setdefault(name, {})[field] = fact.get("value")
+        else:
+            plain[name] = fact.get("value")
+    model = plain.pop("model_tag", None) or plain.get("model")
+    if model is None:
+        return None
+    if plain.get("model") == model:
+        del plain["model"]
+    words = [*SERVE.split(), str(model)]
+    for name, value in plain.items():
+        option = name.replace("_", "-")
+        if name in nested or value is None:
+            continue
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+        else:
+            words += [f"--{option}", str(value)]
+    for name, fields in nested.items():
+        words += [f"--{name.replace('_', '-')}", json.dumps(fields)]
+    return shlex.join(words)

@@ -1,0 +1,282 @@
+"""Incidents put together, and in each the first failure apart from what follows from it. Pure.
+
+Order is told within one clock only: within a source, or between sources whose lines carry the same
+kind of stamp. A kernel log has a clock of its own, and so has each zone; what is on another clock
+is shown beside, never before or after. Failures of several ranks in one second are a tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from .facts import Certainty, Clock, Fact, Incident, Reading
+from .vocabulary import FAILURES, FIRST
+
+KERNEL = frozenset({"xid", "sxid", "kernel_log"})
+# Failures of one engine on several ranks or nodes: at most this far apart.
+TOGETHER = 600.0  # seconds
+# A kernel log is read around a crash as far as this, where both have a wall clock.
+NEAR = 900.0
+# The traceback of a worker is printed again by the engine core, and again by the server.
+PROCESSES = {"kernel": 0, "worker": 1, "scheduler": 1, "engine_core": 2, "api_server": 3}
+DEVICE = frozenset({"cuda_error", "device_assert", "oom"})
+TRACEBACK = 300  # lines between the head of a traceback and the error it ends in
+# Signs of waiting: they come first only where nothing else did.
+WAITING = frozenset({"rpc_timeout", "sample_timeout", "collective_timeout", "heartbeat"})
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """One incident: what failed first, what followed, and all facts that describe it.
+
+    first: one failure, or several that tie; empty where nothing failed visibly. elsewhere: failures
+    on a clock that cannot be compared. note: what cannot be told about the order, or "".
+    """
+
+    first: tuple[Fact, ...]
+    cascade: tuple[Fact, ...]
+    elsewhere: tuple[Fact, ...]
+    facts: tuple[Fact, ...]
+    note: str = ""
+
+    @property
+    def failures(self) -> tuple[Fact, ...]:
+        return (*self.first, *self.cascade, *self.elsewhere)
+
+
+def courses(reading: Reading) -> tuple[Course, ...]:
+    """The incidents of a reading, in the order of their first lines."""
+    found: list[Course] = []
+    for group in _groups(reading):
+        incidents = [i for i in reading.incidents if i.source in group]
+        clusters = _clusters(reading, incidents)
+        if not clusters:
+            quiet = tuple(f for f in reading.facts if f.source in group)
+            if quiet:
+                found.append(Course((), (), (), quiet))
+        found += [_course(reading, group, cluster, clusters) for cluster in clusters]
+    return tuple(found)
+
+
+def _groups(reading: Reading) -> list[list[int]]:
+    """Sources that may speak of one incident: all files given, or what one person wrote on a page.
+
+    Where a page names no authors, it is taken as one person's.
+    """
+    groups: dict[tuple[str, str | None], list[int]] = {}
+    for index, source in enumerate(reading.sources):
+        page = "" if source.part == "file" else source.name.partition("#")[0]
+        groups.setdefault((page, source.author), []).append(index)
+    return list(groups.values())
+
+
+def _clusters(reading: Reading, incidents: Sequence[Incident]) -> list[list[Fact]]:
+    """Failures that belong together; those of a kernel log go to the crash they are near."""
+    engine: list[list[Fact]] = []
+    kernel: list[list[Fact]] = []
+    for incident in incidents:
+        facts = [reading.facts[index] for index in incident.facts]
+        observed = [fact for fact in facts if fact.certainty is Certainty.OBSERVED] or facts
+        only_kernel = all(fact.kind in KERNEL for fact in observed)
+        _join(kernel if only_kernel else engine, observed, apart=only_kernel)
+    for facts in kernel:
+        near = [cluster for cluster in engine if _near(cluster, facts)]
+        if len(near) == 1 or (near and len(engine) == len(near)):
+            near[0].extend(_around(near[0], facts))
+        else:
+            engine.append(facts)
+    return engine
+
+
+def _join(clusters: list[list[Fact]], facts: list[Fact], *, apart: bool) -> None:
+    """Add failures to a cluster of another source that is near in time, or as one of their own."""
+    for cluster in clusters if not apart else ():
+        if all(fact.source != facts[0].source for fact in cluster) and _near(
+            cluster, facts, TOGETHER
+        ):
+            cluster.extend(facts)
+            return
+    clusters.append(list(facts))
+
+
+def _near(one: Sequence[Fact], other: Sequence[Fact], limit: float = NEAR) -> bool:
+    """Whether failures may be of one incident; True where their clocks cannot be compared."""
+    gaps = [_gap(a, b) for a in one[:20] for b in other[:20]]
+    known = [gap for gap in gaps if gap is not None]
+    return not known or min(known) <= limit
+
+
+def _around(one: Sequence[Fact], other: Sequence[Fact]) -> list[Fact]:
+    """Those of `other` that are not known to be far from `one` in time."""
+    kept = []
+    for fact in other:
+        gaps = [gap for a in one[:20] if (gap := _gap(a, fact)) is not None]
+        if not gaps or min(gaps) <= NEAR:
+            kept.append(fact)
+    return kept or list(other)
+
+
+def _gap(one: Fact, other: Fact) -> float | None:
+    """Seconds between two facts; None where no common clock is known."""
+    if one.time is None or other.time is None or one.time.clock is not other.time.clock:
+        return None
+    if one.time.clock is Clock.BOOT and one.source != other.source:
+        return None
+    if one.time.year and other.time.year and one.time.year != other.time.year:
+        return float("inf")
+    if one.time.zone != other.time.zone and one.source != other.source:
+        return None
+    return abs(one.time.seconds - other.time.seconds)
+
+
+def _course(
+    reading: Reading, group: Sequence[int], cluster: list[Fact], all_clusters: list[list[Fact]]
+) -> Course:
+    lead, beside = _by_clock(cluster)
+    ordered = _without_echoes(_ordered(lead))
+    candidates = [fact for fact in ordered if _may_be_first(fact)]
+    doing = [f for f in candidates if f.kind != "hang" or f.get("sign") not in WAITING]
+    candidates = doing or candidates
+    first = _first(candidates)
+    lines = {(fact.source, fact.line) for fact in first}
+    cascade = tuple(
+        fact
+        for fact in ordered
+        if fact not in first and (fact.source, fact.line) not in lines and fact.kind in FAILURES
+    )
+    return Course(
+        tuple(first),
+        cascade,
+        tuple(beside),
+        _about(reading, group, cluster, all_clusters),
+        _note(first, beside),
+    )
+
+
+def _by_clock(cluster: Sequence[Fact]) -> tuple[list[Fact], list[Fact]]:
+    """Failures of the engine's own clock, and those of a kernel log beside it."""
+    kernel = [fact for fact in cluster if fact.kind in KERNEL]
+    others = [fact for fact in cluster if fact.kind not in KERNEL]
+    return (others, kernel) if others else (kernel, [])
+
+
+def _ordered(facts: Iterable[Fact]) -> list[Fact]:
+    """By time where all sources have one, by line within a source; worker, core, server."""
+    by_source: dict[int, list[Fact]] = {}
+    for fact in facts:
+        by_source.setdefault(fact.source, []).append(fact)
+    keyed = []
+    for source, own in by_source.items():
+        own.sort(key=lambda fact: fact.line)
+        now = next((f.time.seconds for f in own if f.time), 0.0)
+        for fact in own:
+            now = fact.time.seconds if fact.time else now
+            rank = PROCESSES.get(fact.process or "", 1)
+            keyed.append(((int(now), rank, source, fact.line), fact))
+    return [fact for _, fact in sorted(keyed, key=lambda pair: pair[0])]
+
+
+def _without_echoes(facts: Sequence[Fact]) -> list[Fact]:
+    """Failures without the lines that only announce or repeat one of the same process.
+
+    A traceback and the device error it ends in are one failure; so are the header of a worker's
+    traceback, and the exception by which the server learns that the engine died.
+    """
+    device = [fact for fact in facts if fact.kind in DEVICE]
+    dead = {(fact.source, fact.line) for fact in facts if fact.kind == "engine_dead"}
+    kept = []
+    for fact in facts:
+        if fact.kind == "engine_dead" and fact.get("what") == "worker_exception":
+            continue
+        if fact.kind == "python_exception":
+            near = any(
+                one.source == fact.source
+                and _owner(one) == _owner(fact)
+                and abs(one.line - fact.line) <= TRACEBACK
+                for one in device
+            )
+            if near or (fact.source, fact.line) in dead:
+                continue
+        kept.append(fact)
+    return kept
+
+
+def _may_be_first(fact: Fact) -> bool:
+    if fact.kind not in FIRST or fact.get("secondary"):
+        return False
+    return fact.get("class") != "consequence" and fact.get("what") != "watchdog"
+
+
+def _first(candidates: Sequence[Fact]) -> list[Fact]:
+    """The earliest failure, with those of other ranks or devices in the same second."""
+    if not candidates:
+        return []
+    earliest = candidates[0]
+    same = [earliest]
+    owners = {_owner(earliest)}
+    for fact in candidates[1:]:
+        gap = _gap(earliest, fact)
+        owner = _owner(fact)
+        if fact.source == earliest.source and fact.line == earliest.line:
+            continue
+        if owner not in owners and gap is not None and int(gap) == 0 and _alike(earliest, fact):
+            owners.add(owner)
+            same.append(fact)
+    return same
+
+
+def _owner(fact: Fact) -> object:
+    if fact.kind in KERNEL:
+        return fact.get("bus")
+    return fact.rank or fact.pid or fact.source
+
+
+def _alike(one: Fact, other: Fact) -> bool:
+    """Only workers (or devices) tie: the core and the server repeat what a worker said."""
+    same_level = PROCESSES.get(one.process or "", 1) == PROCESSES.get(other.process or "", 1)
+    return one.kind == other.kind and same_level
+
+
+def _note(first: Sequence[Fact], beside: Sequence[Fact]) -> str:
+    notes = []
+    if len(first) > 1:
+        notes.append("same second: a tie")
+    if first and first[0].time is None:
+        notes.append("no times: by the order of lines")
+    if beside:
+        notes.append("the kernel log has another clock: no order is told between the two")
+    return " · ".join(notes)
+
+
+def _about(
+    reading: Reading, group: Sequence[int], cluster: Sequence[Fact], clusters: list[list[Fact]]
+) -> tuple[Fact, ...]:
+    """The facts that describe an incident: of its sessions, and of sources without one.
+
+    A source that has only incidents of other clusters is left out, so is what another start of the
+    same log says, but for what is said before the first start (a command line, a shell).
+    """
+    sessions: dict[int, set[int]] = {}
+    for fact in cluster:
+        sessions.setdefault(fact.source, set()).add(fact.session)
+    taken = {fact.source for other in clusters if other is not cluster for fact in other}
+    kept = []
+    for fact in reading.facts:
+        if fact.source not in group:
+            continue
+        own = sessions.get(fact.source)
+        if own is None:
+            if fact.source not in taken:
+                kept.append(fact)
+        elif fact.session in own or fact.session == 0:
+            kept.append(fact)
+    inside = {id(fact) for fact in cluster}
+    return tuple(f for f in kept if f.kind not in FAILURES or id(f) in inside)
+
+
+def wall_times(facts: Iterable[Fact]) -> Iterator[str]:
+    """Times of day as they were written; a kernel log's seconds since boot are none."""
+    for fact in facts:
+        if fact.time is not None and fact.time.clock is not Clock.BOOT:
+            yield fact.time.text
