@@ -1,16 +1,22 @@
-"""A server that behaves as GitHub's REST interface does, as far as comments, issues and gists go.
+"""Stored runs to report, the command line as a shell starts it, and a server for them.
 
-It keeps what is posted, pages its lists with `Link`, knows tokens, and goes wrong as it is told.
+The server behaves as GitHub's REST interface does, as far as comments, issues and gists go. It
+keeps what is posted, pages its lists with `Link`, knows tokens, and goes wrong as it is told.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import socket
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -197,3 +203,40 @@ def github() -> Iterator[GitHub]:
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+CODE = "import sys; from specrepro.cli import main; main()"
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def command() -> Command:
+    def run(*words: str | Path, **more: Any) -> subprocess.CompletedProcess[str]:
+        environ = {k: v for k, v in os.environ.items() if k not in ("GH_TOKEN", "GITHUB_TOKEN")}
+        return subprocess.run(
+            [sys.executable, "-c", CODE, *map(str, words)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=environ | {"COLUMNS": "100", "NO_COLOR": "1"} | more.pop("env", {}),
+            **more,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
+    """A folder of runs with one that is finished, of the reference alone."""
+    folder = tmp_path_factory.mktemp("runs")
+    done = command("run", "mtp-tail-overflow", "--lane", "reference", "--runs", folder, "-q")
+    assert done.returncode == 125  # no lane that executes kernels ran
+    return folder
+
+
+@pytest.fixture
+def runs(finished: Path, tmp_path: Path) -> Path:
+    """The same, for a test to change."""
+    folder = tmp_path / "runs"
+    shutil.copytree(finished, folder, symlinks=True)
+    return folder

@@ -1,0 +1,273 @@
+"""The report of a run of cases, from its stored record alone."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .document import (
+    Block,
+    Bullets,
+    Chart,
+    Code,
+    Document,
+    Excerpt,
+    Facts,
+    Folded,
+    Line,
+    Link,
+    MemoryMap,
+    Mono,
+    Paragraph,
+    Section,
+    Span,
+    Strong,
+    Table,
+)
+from .run_page import what
+from .upstream import shorthand
+
+Record = Mapping[str, Any]
+
+TONES = {"REPRODUCED": "bad", "NOT REPRODUCED": "good", "INCONCLUSIVE": "unknown"}
+SHOWN = 20  # wrong accesses drawn in a map
+LEGEND = "✓ as the reference · ✗ not as expected · – not run"
+MOST_TRIALS = 500  # rows of the table of trials; the record has them all
+
+
+def run_document(record: Record) -> Document:
+    """One part a case; with one case, that case's result is the report's."""
+    cases = record["cases"]
+    run = record["run"]
+    parts: list[Block] = []
+    for case in cases:
+        inside = list(_case(case))
+        parts += inside if len(cases) == 1 else [Section(str(case["id"]), inside)]
+    parts.append(_environment(record))
+    verdicts = [str(case["verdict"]) for case in cases]
+    return Document(
+        title=f"specrepro run: {', '.join(str(case['id']) for case in cases)}"[:200],
+        result=_sentence(cases[0]) if len(cases) == 1 else _counts(verdicts),
+        tone=TONES.get(verdicts[0], "plain") if len(set(verdicts)) == 1 else "plain",
+        parts=parts,
+        whole=f"specrepro runs show {run['id']} --json",
+        run=str(run["id"]),
+        version=str(run["version"]),
+    )
+
+
+def _counts(verdicts: Sequence[str]) -> Line:
+    said = [f"{verdicts.count(v)} {v}" for v in TONES if v in verdicts]
+    return (f"{len(verdicts)} cases: ", Strong(", ".join(said)))
+
+
+def _sentence(case: Record) -> Line:
+    verdict, cause = str(case["verdict"]), str(case["cause"])
+    head: Line = (Mono(str(case["id"])), ": ", Strong(verdict))
+    if verdict == "REPRODUCED" and cause != "confirmed":
+        return (*head, f" as a fault model; the cause of the report itself is {cause}.")
+    if verdict == "REPRODUCED":
+        return (*head, "; the cause of the report is confirmed upstream.")
+    reasons = "; ".join(str(reason) for reason in case["reasons"][:3])
+    return (*head, f": {reasons}." if reasons else ".")
+
+
+def _case(case: Record) -> Iterator[Block]:
+    if case["verdict"] != "REPRODUCED":
+        yield Section("Why", [Bullets([(str(reason),) for reason in case["reasons"]])])
+    yield Facts(list(_about(case)))
+    if case["again"]:
+        yield Section("Reproduce", [Code(shlex.join(case["again"]), "sh")])
+    evidence = list(_evidence(case))
+    if evidence:
+        yield Section("Evidence", evidence)
+    yield from _sweep(case)
+    unseen = [(str(gap),) for gap in case["unobserved"]]
+    idle = _idle(case)
+    if unseen or idle:
+        yield Section("Not observed", [Bullets([*idle, *unseen])])
+    yield Folded(f"Every trial of {case['id']}", list(_trials(case)))
+
+
+def _about(case: Record) -> Iterator[tuple[str, Line]]:
+    yield "case", (str(case["title"]),)
+    yield "report", (Link(shorthand(str(case["report"])), str(case["report"])),)
+    yield "claim", (str(case["claim"]),)
+    yield "engine", ("none: the engine's steps are replayed with specrepro's own kernels",)
+    yield "sha256 of the case", (Mono(str(case["sha256"])),)
+
+
+def _evidence(case: Record) -> Iterator[Block]:
+    shown = case["shown"]
+    if shown:
+        finding = shown["finding"]
+        yield Paragraph(
+            (
+                Strong(what(finding, shown.get("tensor"))),
+                f", in variant {shown['variant']}, lane {shown['lane']}. {shown['who'] or ''}",
+            )
+        )
+        if finding["source"] and shown["excerpt"]:
+            source = finding["source"]
+            lines = [(int(number), str(text)) for number, text in shown["excerpt"]]
+            yield Excerpt(str(source["file"]), int(source["line"]), lines)
+        yield from _map(case, shown)
+        if shown["notes"]:
+            yield Bullets([(str(note),) for note in shown["notes"]])
+    table = _lanes(case)
+    if table:
+        yield table
+    yield from _acceptance(case)
+
+
+def _lanes(case: Record) -> Table | None:
+    """Variant by instrument at the case's own point."""
+    own = [t for t in case["trials"] if t["point"] == case["named"] and t["control"] is None]
+    if not own:
+        return None
+    lanes = [str(lane) for lane in case["lanes"]]
+    rows: list[list[Line]] = []
+    for variant in dict.fromkeys(trial["variant"] for trial in own):
+        by_lane = {t["lane"]: t for t in own if t["variant"] == variant}
+        cells: list[Line] = [(Mono(str(variant)),)]
+        cells += [(_mark(by_lane[lane]) if lane in by_lane else "–",) for lane in lanes]
+        rows.append(cells)
+    return Table(["variant", *lanes], rows, LEGEND)
+
+
+def _mark(trial: Record) -> str:
+    if trial["status"] == "skipped":
+        return "–"
+    said = str(trial["status"])
+    if trial["agrees_with_reference"]:
+        said += " ✓"
+    if trial["stopped"]:
+        return f"{said} …"
+    return said if trial["as_expected"] else f"{said} ✗"
+
+
+def _map(case: Record, shown: Record) -> Iterator[Block]:
+    """The tensor that was hit and where, from the findings of the shown trial about it."""
+    finding = shown["finding"]
+    size = _size(str(shown.get("tensor") or ""))
+    if not finding["elements"] or size is None:
+        return
+    for trial in case["trials"]:
+        if all(trial[key] == shown[key] for key in ("variant", "lane", "point")):
+            spans = [
+                Span(int(f["elements"][0]), int(f["elements"][1]), _short(f), bad=True)
+                for f in trial["findings"]
+                if f["tensor"] == finding["tensor"] and f["elements"]
+            ]
+            yield MemoryMap(str(shown["tensor"]), size, None, spans[:SHOWN])
+            return
+
+
+def _short(finding: Record) -> str:
+    words = [str(finding["kind"]).replace("_", " ")]
+    if finding["request"] is not None:
+        words.append(f"by request {finding['request']}")
+    if finding["lands_in"]:
+        words.append(f"in {finding['lands_in']}")
+    return ", ".join(words)
+
+
+def _size(shape: str) -> int | None:
+    """Elements of `key_cache fp16[64, 2, 8]`; None where no shape stands there."""
+    inside = shape.rpartition("[")[2].partition("]")[0]
+    if "[" not in shape or not inside:
+        return None
+    size = 1
+    for part in inside.split(","):
+        if not part.strip().isdigit():
+            return None
+        size *= int(part)
+    return size
+
+
+def _acceptance(case: Record) -> Iterator[Block]:
+    """New tokens by engine step of the shown trial, where its scenario counted them."""
+    shown = case["shown"]
+    for trial in case["trials"] if shown else ():
+        if not all(trial[key] == shown[key] for key in ("variant", "lane", "point")):
+            continue
+        steps = trial["metrics"].get("tokens_by_step")
+        if isinstance(steps, Mapping) and steps:
+            series = [
+                (str(name), [float(count) for count in counts])
+                for name, counts in steps.items()
+                if isinstance(counts, list)
+            ]
+            length = max((len(values) for _, values in series), default=0)
+            padded = [(name, [*v, *[None] * (length - len(v))]) for name, v in series]
+            yield Chart(
+                "New tokens a request by engine step",
+                "engine step",
+                "tokens",
+                [str(step) for step in range(length)],
+                padded,
+            )
+            return
+
+
+def _sweep(case: Record) -> Iterator[Block]:
+    """Outcome by point, for each variant, where the case was swept."""
+    if not case["sweep"]:
+        return
+    names = list(case["sweep"])
+    rows: list[list[Line]] = []
+    for trial in case["trials"]:
+        if trial["status"] == "skipped" or trial["control"] is not None:
+            continue
+        point = [(str(trial["point"][name]),) for name in names]
+        rows.append([(Mono(str(trial["variant"])),), (str(trial["lane"]),), *point,
+                     (_mark(trial),)])  # fmt: skip
+    yield Section(
+        "Sweep", [Table(["variant", "lane", *names, "outcome"], rows[:MOST_TRIALS], LEGEND)]
+    )
+
+
+def _idle(case: Record) -> list[Line]:
+    """Lanes that did not run, by reason."""
+    idle: dict[str, dict[str, None]] = {}
+    for trial in case["trials"]:
+        if trial["status"] == "skipped":
+            idle.setdefault(str(trial["reason"]), {})[str(trial["lane"])] = None
+    return [(f"{', '.join(lanes)}: {reason}",) for reason, lanes in idle.items()]
+
+
+def _trials(case: Record) -> Iterator[Block]:
+    rows: list[list[Line]] = []
+    for trial in case["trials"]:
+        if trial["status"] == "skipped":
+            continue
+        changed = {k: v for k, v in trial["point"].items() if v != case["named"].get(k)}
+        point = ", ".join(f"{name}={value}" for name, value in changed.items())
+        found = "; ".join(what(finding, None) for finding in trial["findings"][:3])
+        more = len(trial["findings"]) - 3
+        rows.append(
+            [
+                (Mono(str(trial["variant"])),),
+                (str(trial["lane"]),),
+                (" ".join(filter(None, (point, str(trial["control"] or "")))),),
+                (_mark(trial),),
+                (found + (f"; {more} more" if more > 0 else "") or str(trial["reason"]),),
+            ]
+        )
+    left = len(rows) - MOST_TRIALS
+    note = f"{left:,} more are in the record" if left > 0 else ""
+    yield Table(["variant", "lane", "point", "outcome", "found"], rows[:MOST_TRIALS], note)
+
+
+def _environment(record: Record) -> Block:
+    said = record["environment"]
+    packages = ", ".join(f"{name} {version}" for name, version in said["packages"].items())
+    rows: list[tuple[str, Line]] = [
+        ("Python", (str(said["python"]),)),
+        ("system", (str(said["system"]),)),
+        ("packages", (packages,)),
+        ("started", (str(record["run"]["started"]),)),
+        ("seconds", (f"{record['run']['seconds']:g}",)),
+    ]
+    return Folded("Environment", [Facts(rows)])
