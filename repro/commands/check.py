@@ -24,12 +24,20 @@ from .looking import (
 )
 from .options import Json, OneCase, Quiet, Runs, Timeout, Verbose, assignments
 
+# the first release that the probes were written for
+OLDEST = "0.11.0"
 Vllm = Annotated[
     str,
     typer.Option(
         "--vllm",
         metavar="BUILD",
         help="`installed`, a version, a range 0.11.0..0.33.0, a list with commas, a path.",
+    ),
+]
+Scan = Annotated[
+    bool,
+    typer.Option(
+        "--scan", help=f"Check every release from {OLDEST} on, or those of --vllm, as a matrix."
     ),
 ]
 GitBisect = Annotated[
@@ -41,6 +49,7 @@ GitBisect = Annotated[
 def check(
     case: OneCase,
     vllm: Vllm = "installed",
+    scan: Scan = False,
     depth: Depth = "source",
     defect: Defects = None,
     with_: With = None,
@@ -70,6 +79,8 @@ def check(
 
     if python is not None and vllm != "installed":
         raise UsageError("--python and --vllm both say which build", hint="leave one of them out")
+    if scan and vllm == "installed":
+        vllm = f"{OLDEST}.."
     loaded = load_cases([case])
     if len(loaded) != 1:
         raise UsageError(f"{quoted(case)} holds {len(loaded)} cases; check takes one")
@@ -80,7 +91,9 @@ def check(
             cache=cache, offline=offline, allow_full_download=allow_full_download, told=told
         ) as builds,
     ):
-        looking = depth_of(depth, python=python, model=model, controls=controls, told=told)
+        looking = depth_of(
+            depth, python=python, model=model, controls=controls, cache=cache, told=told
+        )
         report = survey.check(
             loaded[0],
             builds.versions(vllm),

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 Depth = Annotated[
     str,
     typer.Option(
-        "--depth", metavar="NAME", help="How deep to look: source, the code; engine, all of it."
+        "--depth",
+        metavar="NAME",
+        help="How deep to look: source, the code; kernel, its kernels; engine, all of it.",
     ),
 ]
 Defects = Annotated[
@@ -52,7 +54,7 @@ Model = Annotated[
 Controls = Annotated[
     bool, typer.Option("--controls", help="Depth engine: run the experiments of the case too.")
 ]
-DEPTHS = ("source", "engine")
+DEPTHS = ("source", "kernel", "engine")
 
 
 def depth_of(
@@ -61,6 +63,7 @@ def depth_of(
     python: Path | None = None,
     model: Path | None = None,
     controls: bool = False,
+    cache: Path | None = None,
     told: Callable[[str], None] = lambda line: None,
 ) -> Door:
     """The depth of a name; what each needs is loaded here alone. UsageError for a name that is
@@ -80,6 +83,10 @@ def depth_of(
         from ..check.source_depth import SourceDepth
 
         return SourceDepth()
+    if name == "kernel":
+        from ..check.kernel.depth import KernelDepth
+
+        return KernelDepth(cache)
     raise UsageError(f"unknown depth {quoted(name)}; there is {', '.join(DEPTHS)}")
 
 

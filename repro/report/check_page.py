@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -11,19 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from ..escape import printable
+from .check_findings import line as finding_line
+from .check_matrix import STATE_STYLE, VERDICT_STYLE, legend, matrix
 from .upstream import shorthand
 
 Record = Mapping[str, Any]
 
+SHOWN = 6  # findings of a kernel
 # records of before there was another depth do not say it
 SOURCE = "the code (depth source); not at kernels, not at a running engine"
-VERDICT_STYLE = {
-    "AFFECTED": "bold red",
-    "NOT AFFECTED": "bold green",
-    "UNTESTABLE": "bold yellow",
-}
-STATE_STYLE = {"present": "red", "absent": "green", "unknown": "yellow"}
-MARKS = {"present": "yes", "absent": "–", "unknown": "?"}
 
 
 def print_check(
@@ -45,9 +41,9 @@ def print_check(
     if len(builds) != 1:
         if verbose:
             out.print()
-        out.print(_table(builds))
+        out.print(matrix(builds))
         out.print()
-        out.print(Text(_legend(builds), "dim"))
+        out.print(Text(legend(builds), "dim"))
     out.print(Text(printable(f"looked at: {record.get('looked_at', SOURCE)}"), "dim"))
     if record["cause"] != "confirmed" and any(b["verdict"] == "NOT AFFECTED" for b in builds):
         out.print(
@@ -115,6 +111,8 @@ def _defect(build: Record, standing: Record, verbose: bool) -> Iterator[Renderab
     for row in build["evidence"] if shown else ():
         if row["defect"] == name:
             yield Padding(_evidence(row, excerpt=state == "present" or verbose), (0, 0, 0, 2))
+            if row.get("findings"):
+                yield Padding(_findings(row, 100 if verbose else SHOWN), (0, 0, 0, 4))
 
 
 def _acting(acting: Record) -> Text:
@@ -151,6 +149,16 @@ def _evidence(row: Record, *, excerpt: bool) -> Text:
     return text
 
 
+def _findings(row: Record, most: int) -> Text:
+    """What a kernel touched or wrote, up to `most` lines."""
+    found = row.get("findings", ())
+    text = Text("\n".join(finding_line(one) for one in found[:most]))
+    left = len(found) - most + row.get("more", 0) if len(found) > most else row.get("more", 0)
+    if left:
+        text.append(f"\n{left} more: --verbose, --json", "dim")
+    return text
+
+
 def _value(value: Any) -> str:
     """A value; of a table its keys by value, the values that all share alone."""
     if not isinstance(value, Mapping):
@@ -168,7 +176,10 @@ def _facts(build: Record) -> Table:
         if row["defect"] is None:
             value = "unknown: " + row["detail"] if row["value"] is None else _value(row["value"])
             where = f"   {row['where']}" if row["where"] else ""
-            rows.add_row(row["probe"], Text.assemble(printable(value), (printable(where), "dim")))
+            said = Text.assemble(printable(value), (printable(where), "dim"))
+            for one in row.get("findings", ())[:1]:
+                said.append("\n" + finding_line(one), "dim")
+            rows.add_row(row["probe"], said)
     isolation = build["isolation"]
     rows.add_row("isolation", Text(printable(", ".join(isolation["holds"]) or "none")))
     if isolation["fails"]:
@@ -178,43 +189,3 @@ def _facts(build: Record) -> Table:
     for note in build["notes"]:
         rows.add_row("note", Text(printable(note)))
     return rows
-
-
-def _table(builds: Sequence[Record]) -> Table:
-    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    table.add_column("build", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    names = _names(builds)
-    for number, _ in enumerate(names, 1):
-        table.add_column(str(number), no_wrap=True, justify="center")
-    table.add_column("acts by default", overflow="fold")
-    for build in builds:
-        states = {s["defect"]: s for s in build["defects"]}
-        verdict = str(build["verdict"])
-        cells = [Text(printable(build["version"])), Text(verdict, VERDICT_STYLE.get(verdict, ""))]
-        for name in names:
-            state = str(states[name]["state"]) if name in states else "unknown"
-            cells.append(Text(MARKS.get(state, "?"), STATE_STYLE.get(state, "")))
-        cells.append(Text(printable(_by_default(build))))
-        table.add_row(*cells)
-    return table
-
-
-def _by_default(build: Record) -> str:
-    if not build["defects"]:
-        return "; ".join(build["reasons"])
-    models = {m: None for a in build["exposure"] if a["default"] for m in a["models"]}
-    unknown = any(a["default"] is None for a in build["exposure"])
-    return ", ".join(models) or ("not known" if unknown else "")
-
-
-def _names(builds: Sequence[Record]) -> list[str]:
-    return list(dict.fromkeys(str(s["defect"]) for b in builds for s in b["defects"]))
-
-
-def _legend(builds: Sequence[Record]) -> str:
-    counted = {s["defect"]: s["counted"] for b in builds for s in b["defects"]}
-    return "\n".join(
-        f"{number}  {printable(name)}" + ("" if counted[name] else " (latent: not counted)")
-        for number, name in enumerate(_names(builds), 1)
-    )
