@@ -4,9 +4,9 @@ Conventions of a ```console block: a line that starts with `$ ` is a command, `#
 the status it must end with (0 if left out); the lines below it are its output. They must follow
 each other in the real output (stdout, then stderr) as they do here, but for white space. `…` alone
 on a line leaves lines out, within a line it stands for any text. Times and run ids match any.
-A ```yaml, ```python or ```cpp block whose first line is a comment with a name (`# NAME.yaml`,
-`# NAME.py`, `// NAME.cu`) is a file that commands may name. A YAML file with `args:` holds the
-arguments of a kernel, any other one is a case.
+A ```yaml, ```python, ```cpp or ```log block whose first line is a comment with a name
+(`# NAME.yaml`, `# NAME.py`, `// NAME.cu`, `# NAME.log`) is a file that commands may name. A YAML
+file with `args:` holds the arguments of a kernel, any other one is a case.
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ def files_of(page: Path) -> list[tuple[str, str]]:
     """Name and text of every file that a page shows whole."""
     return [
         (name[1], block)
-        for language in ("yaml", "python", "cpp")
+        for language in ("yaml", "python", "cpp", "log")
         for block in blocks(page, language)
-        if (name := re.match(r"(?:#|//) ([\w-]+\.(?:yaml|py|cu))\n", block))
+        if (name := re.match(r"(?:#|//) ([\w-]+\.(?:yaml|py|cu|log))\n", block))
     ]
 
 
