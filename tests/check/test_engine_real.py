@@ -1,0 +1,59 @@
+"""The experiments on a real engine: what was measured of vLLM 0.28.0 is measured again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PYTHON = os.environ.get("SPECREPRO_ENGINE_PYTHON")
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(not PYTHON, reason="SPECREPRO_ENGINE_PYTHON names no Python with vLLM"),
+]
+
+Check = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def check(tmp_path: Path) -> Check:
+    def run(case: str, *arguments: str) -> dict[str, Any]:
+        code = "import sys; from specrepro.cli import main; main()"
+        command = [sys.executable, "-c", code, "check", case, "--depth", "engine", "--json"]
+        ran = subprocess.run(
+            [*command, "--python", str(PYTHON), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=900,
+            cwd=tmp_path,
+            env=os.environ | {"XDG_STATE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)},
+        )
+        [build] = json.loads(ran.stdout)["builds"]
+        assert isinstance(build, dict)
+        return build | {"status": ran.returncode}
+
+    return run
+
+
+def values(build: dict[str, Any], defect: str) -> dict[str, Any]:
+    return {row["probe"]: row["value"] for row in build["evidence"] if row["defect"] == defect}
+
+
+def test_a_dict_override_loses_every_draft_behind_the_drafts_length(check: Check) -> None:
+    build = check("draft-length-gate", "--defect", "dict-override")
+    assert (build["status"], build["verdict"]) == (1, "AFFECTED")
+    seen = values(build, "dict-override")
+    assert seen["first_lost_prompt_length"] == 127
+    assert seen["neighbour_slow_steps"] == 21
+    assert seen["logged_lengths"] == "512, 128"
+
+
+def test_the_length_in_the_config_file_loses_none(check: Check) -> None:
+    build = check("draft-length-gate", "--with", "hf_overrides=config_file")
+    assert (build["status"], build["verdict"]) == (0, "NOT AFFECTED")
