@@ -40,13 +40,16 @@ NO_RESULT = frozenset(
         "recursion",
         "cp",
         "stmatrix",
+        "wmma.store",
         "griddepcontrol",
         "setmaxnreg",
     ]
 )
 ENDS = frozenset(["bra", "ret", "exit", "trap", "bar", "barrier", "assertfail"])
 # What only a whole warp may execute.
-WHOLE = frozenset(["ldmatrix", "stmatrix", "movmatrix", "mma"])
+WHOLE = frozenset(
+    ["ldmatrix", "stmatrix", "movmatrix", "mma", "wmma.load", "wmma.store", "wmma.mma"]
+)
 # Threads of a warp meet here: each begins a block, where groups join before it executes.
 MEETINGS = frozenset({"shfl", "vote", "match", "redux", "activemask", "elect"} | WHOLE)
 

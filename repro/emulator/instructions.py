@@ -18,6 +18,7 @@ from . import (
     lower_memory,
     lower_move,
     lower_warp,
+    lower_wmma,
 )
 from .builder import Builder
 from .ptx import Instruction
@@ -35,6 +36,7 @@ HANDLERS: dict[str, Callable[[Builder, Instruction], None]] = {
     **lower_memory.HANDLERS,
     **lower_move.HANDLERS,
     **lower_warp.HANDLERS,
+    **lower_wmma.HANDLERS,
 }
 # Opcodes that have integer and float forms: the type decides.
 for _opcode, _lower in lower_float.HANDLERS.items():

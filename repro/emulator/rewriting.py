@@ -16,7 +16,7 @@ def needs_rewriting(instruction: Instruction) -> bool:
     """Whether `rewritten` gives anything else than the instruction itself."""
     if instruction.opcode in ("bar", "barrier"):
         return "red" in instruction.modifiers
-    return instruction.opcode == "brx" or "b128" in instruction.modifiers
+    return instruction.opcode in ("brx", "wmma") or "b128" in instruction.modifiers
 
 
 def rewritten(instruction: Instruction, unique: str) -> Iterator[Instruction]:
@@ -25,6 +25,12 @@ def rewritten(instruction: Instruction, unique: str) -> Iterator[Instruction]:
         yield instruction
     elif instruction.opcode == "brx":
         yield from _indexed_branch(instruction, unique)
+    elif instruction.opcode == "wmma":
+        # three instructions, of which one has no result
+        what, *words = instruction.modifiers or ("",)
+        if what not in ("load", "store", "mma"):
+            _refuse(instruction)
+        yield replace(instruction, opcode=f"wmma.{what}", modifiers=tuple(words))
     elif "b128" in instruction.modifiers:
         yield from _halved(instruction)
     else:
