@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from ..report.document import Document
 
 Which = Annotated[str, typer.Argument(metavar="RUN", help="`latest`, an id or its beginning.")]
-Format = Annotated[str, typer.Option("--format", metavar="FORMAT", help="markdown or json.")]
+Format = Annotated[
+    str, typer.Option("--format", metavar="FORMAT", help="markdown, json, junit or sarif.")
+]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")
 ]
@@ -26,7 +28,7 @@ NoRedact = Annotated[
 ShowRedactions = Annotated[
     bool, typer.Option("--show-redactions", help="List what is removed, and where; no report.")
 ]
-FORMATS = ("markdown", "json")
+FORMATS = ("markdown", "json", "junit", "sarif")
 
 
 def report(
@@ -69,6 +71,14 @@ def _written(format_: str, record: Mapping[str, Any], document: Callable[[], Doc
             import json
 
             return json.dumps(record, indent=1, allow_nan=False) + "\n"
+        case "junit":
+            from ..report.junit import junit
+
+            return junit(record)
+        case "sarif":
+            from ..report.sarif import sarif
+
+            return sarif(record)
         case _:
             from ..report.markdown import markdown
 

@@ -13,6 +13,7 @@ GENERATED = (".ptx",)
 HOSTS = {
     "github.com": "reports, and the code they speak of",
     "json-schema.org": "the dialect of the case schema",
+    "json.schemastore.org": "the schema of SARIF, which each such file names",
 }
 PRIVATE = {
     "a path of one machine": re.compile(r"/(?:root|work|mnt|Users|tmp)/|/home/(?!someone\b)\w"),
