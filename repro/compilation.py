@@ -194,9 +194,13 @@ class Compiled:
     cubin: bytes | None = None
 
 
-def cuda_headers() -> Path:
-    """The folder of the CUDA headers; CompilerMissingError without them."""
-    return _file_of(HEADERS_WHEEL, r"cuda_fp16\.h").parent
+def cuda_headers() -> tuple[Path, ...]:
+    """The folders of the CUDA headers; CompilerMissingError without them.
+
+    The wheel of the C++ library, which cooperative groups need, has a folder of its own.
+    """
+    include = _file_of(HEADERS_WHEEL, r"cuda_fp16\.h").parent
+    return tuple(folder for folder in (include, include / "cccl") if folder.is_dir())
 
 
 def nvrtc(
@@ -219,10 +223,7 @@ def nvrtc(
     program = c_void_p()
     arch = target if machine_code else target.replace("sm", "compute")
     options = [f"-arch={arch}".encode(), b"-lineinfo", b"-std=c++17"]
-    include = cuda_headers()
-    # where the wheel of the C++ library, which cooperative groups need, has its own
-    own = [folder for folder in (include, include / "cccl") if folder.is_dir()]
-    options += [b"-I" + str(folder).encode() for folder in (*own, *folders)]
+    options += [b"-I" + str(folder).encode() for folder in (*cuda_headers(), *folders)]
     given = {} if headers is None else headers
     texts = (c_char_p * len(given))(*(one.encode() for one in given.values()))
     names = (c_char_p * len(given))(*(one.encode() for one in given))

@@ -45,7 +45,7 @@ def compile_cuda(path: Path, shown: str, entry: str | None) -> KernelText:
     ]
     headers = dict(STAND_INS)
     for name in dict.fromkeys(_INCLUDE.findall(device.text)):
-        here = any((folder / name).is_file() for folder in (cuda_headers(), path.parent))
+        here = any((folder / name).is_file() for folder in (*cuda_headers(), path.parent))
         if not here and name not in headers:
             headers[name] = ""
             notes.append(f"header left out: {name}")

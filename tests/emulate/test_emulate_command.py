@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from specrepro.repro.compilation import cuda_headers
+
 ADD_YAML = """
 args:
   - {name: a, dtype: i32, shape: A, fill: arange}
@@ -278,3 +280,40 @@ def test_a_kernel_that_reads_a_clock_is_said_to(folder: Any, add_ptx: str) -> No
     assert notes["add"] == []
     [note] = notes["clocked"]
     assert note.startswith("%clock has no meaning here")
+
+
+CUB = """
+#include <cooperative_groups.h>
+#include <cub/block/block_reduce.cuh>
+
+__global__ void total(const int* in, int* out) {
+  using Reduce = cub::BlockReduce<int, 128>;
+  __shared__ typename Reduce::TempStorage space;
+  int rank = cooperative_groups::this_thread_block().thread_rank();
+  int sum = Reduce(space).Sum(in[blockIdx.x * 128 + rank]);
+  if (rank == 0) out[blockIdx.x] = sum;
+}
+"""
+
+
+@pytest.mark.compilers
+@pytest.mark.usefixtures("nvrtc")
+def test_headers_of_the_cuda_library_are_found(folder: Any) -> None:
+    if not (cuda_headers()[0] / "nv" / "target").is_file():
+        pytest.skip("nvidia-cuda-cccl is not installed")
+    folder.write("total.cu", CUB)
+    folder.write(
+        "ARGS.yaml",
+        """
+        args:
+          - {name: in, dtype: i32, shape: 250, fill: arange}
+          - {name: out, dtype: i32, shape: 2, fill: uninitialised}
+        """,
+    )
+    launch = ("emulate", "total.cu", "--grid", "2", "--block", "128", "--args", "ARGS.yaml")
+    record = folder.json(*launch, status=1)
+    assert record["notes"] == []
+    [finding] = record["findings"]
+    line = CUB.strip().splitlines().index(next(x for x in CUB.splitlines() if "Sum(" in x)) + 1
+    assert (finding["tensor"], finding["elements"]) == ("in", [250, 255])
+    assert finding["source"] == {"file": "total.cu", "line": line}

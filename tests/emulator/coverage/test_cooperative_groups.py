@@ -25,7 +25,7 @@ VALUES = np.random.default_rng(0).permutation(1024)[:256].astype(np.int32) - 300
 
 def compiled(text: str) -> dict[str, Kernel]:
     try:
-        if not (cuda_headers() / "nv" / "target").is_file():
+        if not (cuda_headers()[0] / "nv" / "target").is_file():
             pytest.skip("nvidia-cuda-cccl is not installed")
         return dict(parse(nvrtc(text.encode(), SOURCE.name).ptx).kernels)
     except CompilerMissingError as error:
