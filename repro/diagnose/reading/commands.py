@@ -69,7 +69,7 @@ def _command(line: Line, following: Following, state: State) -> Iterator[Found]:
     state.take("command", line, last)
     text = " ".join(part.rstrip("\\").strip() for part in parts)[:LONGEST]
     engine = next((engine for words, engine in (*_STARTS, *_IMAGES) if words in text), None)
-    values, options = _options(text)
+    values, options = _options(text, state.prose)
     if engine is None and state.prose:
         # "clean with --enforce-eager" tells of an experiment, not of how the engine ran
         for name, value in flat({canonical(name): value for name, value in values.items()}):
@@ -80,12 +80,12 @@ def _command(line: Line, following: Following, state: State) -> Iterator[Found]:
         yield from settings(values, "command")
 
 
-def _options(text: str) -> tuple[dict[str, object], int]:
+def _options(text: str, prose: bool) -> tuple[dict[str, object], int]:
     words = _split(text)
     values: dict[str, object] = {}
     options, at = 0, 0
     while at < len(words):
-        word = words[at].strip("\"',[]") if not words[at].startswith(("{", "[")) else words[at]
+        word = words[at].strip("\"',[]`") if not words[at].startswith(("{", "[")) else words[at]
         at += 1
         if word.endswith("serve") and at < len(words) and not words[at].startswith("-"):
             values["model"] = words[at]
@@ -94,13 +94,20 @@ def _options(text: str) -> tuple[dict[str, object], int]:
         if not _OPTION.match(name) or not _known(name):
             continue
         options += 1
-        if not equals and at < len(words) and not _OPTION.match(words[at].strip("\"',")):
-            if words[at] == "-" and at + 1 < len(words):
-                at += 1  # the dash of a YAML list between an option and its value
-            value, at = words[at].strip(",") if words[at][:1] not in "{[" else words[at], at + 1
-            equals = "="
+        # a YAML list has a dash between an option and its value
+        behind = at + 1 if words[at : at + 1] == ["-"] else at
+        if not equals and _is_value(words, behind, prose):
+            value, equals, at = words[behind], "=", behind + 1
+            value = value if value.startswith(("{", "[")) else value.strip(",")
         _put(values, name, value if equals else None)
     return values, options
+
+
+def _is_value(words: list[str], at: int, prose: bool) -> bool:
+    """Whether a word is the value of the option before it; in a sentence only a number is."""
+    if at >= len(words) or _OPTION.match(words[at].strip("\"',`")):
+        return False
+    return not prose or words[at].strip("`,.;:)").isdecimal() or words[at].startswith("{")
 
 
 def _known(name: str) -> bool:

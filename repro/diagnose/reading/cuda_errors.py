@@ -52,6 +52,7 @@ DRIVER_NAMES = {
     "CUDA_ERROR_ECC_UNCORRECTABLE": ("ecc", 214),
     "CUDA_ERROR_UNKNOWN": ("other", 999),
 }
+_NAMED = re.compile(r"\b(?:cudaError[A-Z]\w{1,60}|CUDA_ERROR_[A-Z_]{1,60})")
 # What a shell, a catalog or a help text says about errors is none.
 _NOT_AN_ERROR = re.compile(
     r"^\s*(?:#|//|if |for debugging|search for `|compile with|cuda kernel errors)", re.IGNORECASE
@@ -90,8 +91,8 @@ def _error(line: Line, following: Following, state: State) -> Iterator[Found]:
         plain = next((m for m in _MESSAGES if m[0] in joined(line, following, 3)), None)
     by = found["by"] if found else "prose"
     name, fault, code = _identity(by, text, plain)
-    if fault is None and by.startswith("CUBLAS"):
-        name, fault = by, "other"
+    if fault is None and (blas := re.search(r"CUBLAS_STATUS_\w{1,40}", text)):
+        name, fault = blas[0], "other"
     if fault is None and (found is None or not _is_report(by, found["rest"])):
         return
     notes, last = _notes(line, following)
@@ -123,11 +124,10 @@ def _error(line: Line, following: Following, state: State) -> Iterator[Found]:
 def _identity(
     by: str, text: str, plain: tuple[str, str, str, int] | None
 ) -> tuple[str | None, str | None, int | None]:
-    for names in (NAMES, DRIVER_NAMES):
-        if by in names:
-            return by, *names[by]
-    if by == "cudaErrorCudartUnloading":
-        return by, "other", 4
+    for said in _NAMED.findall(text):
+        known = NAMES.get(said) or DRIVER_NAMES.get(said)
+        if known:
+            return said, *known
     if plain:
         return plain[2], plain[1], plain[3]
     return (by if by.startswith(("cudaError", "CUDA_ERROR_")) else None), None, None
@@ -191,13 +191,13 @@ def _reporter(by: str, text: str, notes: str, line: Line) -> str:
         return "custom_all_reduce"
     if "flashinfer" in text.lower() or _FLASHINFER.search(text) or by == "CUDA Error":
         return "flashinfer"
-    if by.startswith("CUBLAS"):
+    if "CUBLAS_STATUS_" in text:
         return "cublas"
     if "ggml" in text or _GGML.search(notes):
         return "ggml"
     if "NCCL" in text or "nccl" in (line.prefix.location or "").lower():
         return "nccl"
-    if by.startswith("CUDA_ERROR_"):
+    if "CUDA_ERROR_" in text:
         return "driver"
     return "torch" if by in ("CUDA error", "CUDA warning") else "other"
 

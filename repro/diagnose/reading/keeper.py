@@ -43,7 +43,7 @@ _OWN: Mapping[str, tuple[str, ...]] = {
     "sanitizer_error": ("thread", "block", "address", "distance"),
 }
 _SECRETS = re.compile(
-    r"(?i)(api[-_]?key\W{1,4}|token\W{1,3}|secret\W{1,3}|password\W{1,3}|bearer )[\w\-./+=]{6,}"
+    r"(?i)(api[-_]?key\W{1,8}|token\W{1,4}|secret\W{1,8}|password\W{1,8}|bearer )[\w\-./+=]{6,}"
     r"|\b(?:hf|sk|ghp|gho|github_pat|glpat|xox[abp])[_-][\w\-]{8,}"
 )
 

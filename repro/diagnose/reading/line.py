@@ -111,17 +111,21 @@ class Parser:
 
 
 def joined(line: Line, following: Following, most: int = 6) -> str:
-    """The line with the lines behind it that have no prefix of their own: a wrapped line, whole.
+    """The line with the lines behind it that have no prefix of their own: a wrapped line, whole."""
+    return joined_to(line, following, most)[0]
 
-    A break may have taken a space with it or not, so they are joined with none after a character
-    that cannot end a word of these formats, and with one elsewhere.
+
+def joined_to(line: Line, following: Following, most: int = 6) -> tuple[str, int]:
+    """As `joined`, and the number of the last line that was taken.
+
+    A break may have taken a space with it or not: none is put after a character that ends no word
+    of these formats.
     """
-    parts = [line.text]
+    text, last = line.text.rstrip(), line.number
     for taken, other in enumerate(following()):
-        if taken >= most or other.prefix.logged or not other.text.strip():
+        part = other.text.strip()
+        if taken >= most or other.prefix.logged or not part:
             break
-        parts.append(other.text.strip())
-    text = parts[0].rstrip()
-    for part in parts[1:]:
         text += part if text.endswith(("_", "/", "-", "(", "[")) else f" {part}"
-    return text
+        last = other.number
+    return text, last

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..facts import Value
-from .line import Following, Found, Line, Parser, State, joined
+from .line import Following, Found, Line, Parser, State, joined, joined_to
 
 _NUMBER = r"(-?[\d.,]{1,20}|nan|inf)"
 _LOAD = {
@@ -57,10 +57,15 @@ def number(text: str, *, whole: bool = False) -> int | float | None:
     return int(value) if whole and value.is_integer() else value
 
 
-def _load(line: Line, following: Following, _: State) -> Iterator[Found]:
+def _load(line: Line, following: Following, state: State) -> Iterator[Found]:
+    if state.taken("load", line):
+        return
     values = measured(_LOAD, line.text)
-    if values["kv_usage"] is None:
-        values = measured(_LOAD, joined(line, following, 3))
+    # every field ends so; what ends otherwise was wrapped
+    if not line.text.rstrip().endswith(("%", "reqs")):
+        text, last = joined_to(line, following, 3)
+        values = measured(_LOAD, text)
+        state.take("load", line, last)
     if any(value is not None for value in values.values()):
         yield Found("load", values)
 
@@ -103,8 +108,8 @@ def _sglang(line: Line, _: Following, __: State) -> Iterator[Found]:
 
 def _ggml(line: Line, _: Following, __: State) -> Iterator[Found]:
     found = re.search(
-        r"draft acceptance(?: rate)? ?[=:] ?([\d.]{1,12}) ?\( ?(\d{1,12}) accepted ?/ "
-        r"?(\d{1,12}) generated",
+        r"draft acceptance(?: rate)? ?[=:] ?([\d.]{1,12}) ?\( {0,8}(\d{1,12}) accepted ?/ "
+        r"{0,8}(\d{1,12}) generated",
         line.text,
     )
     if found:

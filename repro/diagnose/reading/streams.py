@@ -154,13 +154,11 @@ class _Joined:
         self._rest = rest
 
     def read(self, size: int = -1) -> bytes:
-        if self._head:
-            if 0 <= size < len(self._head):
-                taken, self._head = self._head[:size], self._head[size:]
-            else:
-                taken, self._head = self._head, b""
-            return taken
-        return self._rest.read(size) or b""
+        taken = self._head if size < 0 else self._head[:size]
+        self._head = self._head[len(taken) :]
+        if size < 0 or size > len(taken):
+            taken += self._rest.read(size - len(taken) if size >= 0 else -1) or b""
+        return taken
 
     def seekable(self) -> bool:
         return False

@@ -1,0 +1,404 @@
+"""Failures as processes print them: CUDA errors, asserts, tracebacks, core dumps, dead engines."""
+
+from __future__ import annotations
+
+import pytest
+
+from specrepro.repro.diagnose.facts import Certainty, Fact, Value
+from specrepro.repro.diagnose.read import read_text
+
+ILLEGAL = "CUDA error: an illegal memory access was encountered"
+STAMP = "08-24 10:46:43 [multiproc_executor.py:824]"
+WORKERS = [f"(Worker_TP{n} pid={90 + n}) ERROR {STAMP}" for n in (0, 1)]
+NOTES = [
+    "Search for `cudaErrorIllegalAddress' in the manual for more information.",
+    "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace "
+    "below might be incorrect.",
+    "For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
+    "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.",
+]
+PACKAGES = "/usr/lib/python3.12/site-packages"
+TRACE = [
+    "Traceback (most recent call last):",
+    f'  File "{PACKAGES}/vllm/v1/worker/gpu_worker.py", line 12, in execute_model',
+    "    output = self.model_runner.execute_model(scheduler_output)",
+    "             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+    f'  File "{PACKAGES}/vllm/v1/worker/gpu_model_runner.py", line 34, in build',
+    "    seq_lens = common.seq_lens_cpu",
+    f"torch.AcceleratorError: {ILLEGAL}",
+    *NOTES,
+]
+
+
+def facts(text: str, kind: str) -> list[Fact]:
+    return read_text("a.log", text).of(kind)
+
+
+def only(text: str, kind: str) -> Fact:
+    found = facts(text, kind)
+    assert len(found) == 1, found
+    return found[0]
+
+
+def values(fact: Fact, *names: str) -> tuple[Value, ...]:
+    return tuple(fact.values[name] for name in names)
+
+
+@pytest.mark.parametrize(
+    ("line", "fault", "code", "reporter"),
+    [
+        (f"RuntimeError: {ILLEGAL}", "illegal_access", 700, "torch"),
+        (f"torch.AcceleratorError: {ILLEGAL}", "illegal_access", 700, "torch"),
+        ("CUDA error: misaligned address", "misaligned_access", 716, "torch"),
+        ("CUDA error: an illegal instruction was encountered", "illegal_instruction", 715, "torch"),
+        ("CUDA error: device-side assert triggered", "device_assert", 710, "torch"),
+        ("CUDA error: unspecified launch failure", "launch_failure", 719, "torch"),
+        ("CUDA error: uncorrectable ECC error encountered", "ecc", 214, "torch"),
+        (
+            "RuntimeError: Triton Error [CUDA]: an illegal memory access was encountered",
+            "illegal_access",
+            700,
+            "triton",
+        ),
+        (
+            "x.cuh: line 9 at function cudaLaunchKernel CUDA Error: an illegal memory access was "
+            "encountered (700)",
+            "illegal_access",
+            700,
+            "flashinfer",
+        ),
+        (
+            "Failed: Cuda error /a/csrc/custom_all_reduce.cuh:455 'an illegal memory access was "
+            "encountered'",
+            "illegal_access",
+            700,
+            "custom_all_reduce",
+        ),
+        (
+            "RuntimeError: CUDA driver error: CUDA_ERROR_ILLEGAL_ADDRESS",
+            "illegal_access",
+            700,
+            "driver",
+        ),
+        (
+            "RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasGemm(h)`",
+            "other",
+            None,
+            "cublas",
+        ),
+        (
+            "RuntimeError: CUDA error: operation not permitted when stream is capturing",
+            "other",
+            None,
+            "torch",
+        ),
+    ],
+)
+def test_a_cuda_error_is_told_by_its_message_whoever_reports_it(
+    line: str, fault: str, code: int | None, reporter: str
+) -> None:
+    fact = only(f"start\n{line}\n", "cuda_error")
+    assert values(fact, "fault", "code") == (fault, code)
+    assert fact.values["reporter"] == reporter
+    assert (fact.line, fact.text, fact.certainty) == (2, line, Certainty.OBSERVED)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *NOTES,
+        "For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
+        "# CUDA error handling",
+        "Compile with TORCH_USE_CUDA_DSA, cudaError is checked",
+    ],
+)
+def test_remarks_about_errors_are_no_errors(line: str) -> None:
+    assert facts(line, "cuda_error") == []
+    assert facts(line, "environment") == []
+
+
+def test_the_note_makes_the_stack_asynchronous_and_blocking_launches_make_it_true() -> None:
+    text = "\n".join([f"RuntimeError: {ILLEGAL}", *NOTES])
+    assert only(text, "cuda_error").values["stack"] == "asynchronous"
+    assert (
+        only(f"export CUDA_LAUNCH_BLOCKING=1\n{text}", "cuda_error").values["stack"] == "blocking"
+    )
+    assert only(f"RuntimeError: {ILLEGAL}", "cuda_error").values["stack"] == "unknown"
+
+
+def test_words_of_parents_watchdogs_and_destructors_are_secondary() -> None:
+    lines = [
+        f"RuntimeError: Worker failed with error '{ILLEGAL}', please check the stack trace above",
+        f"[rank1]:[E0824 10:56:44.1 ProcessGroupNCCL.cpp:2057] [PG ID 2 Rank 1] Process group "
+        f"watchdog thread terminated with exception: {ILLEGAL}",
+        "[rank3]:[W0824 10:46:44.2 CUDAEvent.h:57] Warning: CUDA warning: an illegal memory access "
+        "was encountered (function ~CUDAEvent)",
+    ]
+    for line in lines:
+        assert only(line, "cuda_error").values["secondary"] is True
+    assert only(f"RuntimeError: {ILLEGAL}", "cuda_error").values["secondary"] is False
+
+
+def test_an_error_that_a_narrow_terminal_broke_is_whole() -> None:
+    for broken in (
+        "RuntimeError: CUDA error: an illegal memory\naccess was encountered",
+        "RuntimeError: CUDA error: an\nillegal memory access was encountered",
+        "RuntimeError: CUDA error:\nan illegal memory access was encountered",
+    ):
+        assert facts(broken, "cuda_error")[0].values["fault"] == "illegal_access"
+
+
+def test_the_tracebacks_of_two_workers_that_wrote_at_once_are_two() -> None:
+    lines = [f"{worker} {line}" for line in TRACE for worker in WORKERS]
+    found = facts("\n".join(lines), "python_exception")
+    assert [fact.rank for fact in found] == ["TP0", "TP1"]
+    for fact in found:
+        assert values(fact, "class", "top", "bottom") == (
+            "torch.AcceleratorError",
+            "vllm/v1/worker/gpu_model_runner.py:34 build",
+            "vllm/v1/worker/gpu_worker.py:12 execute_model",
+        )
+    errors = facts("\n".join(lines), "cuda_error")
+    assert [(fact.rank, fact.values["stack"]) for fact in errors] == [
+        ("TP0", "asynchronous"),
+        ("TP1", "asynchronous"),
+    ]
+
+
+def test_a_traceback_says_runner_and_waiting_code() -> None:
+    reading = read_text("a.log", "\n".join(TRACE))
+    assert [values(f, "version", "origin") for f in reading.of("runner")] == [("v1", "frame")]
+    assert [fact.values["name"] for fact in reading.of("false_clue")] == ["waiting_frame"]
+    v2 = "\n".join(TRACE).replace("worker/gpu_model_runner.py", "worker/gpu/model_runner.py")
+    assert read_text("a.log", v2).of("runner")[0].values["version"] == "v2"
+
+
+def test_a_traceback_without_its_beginning_or_its_end_is_kept_as_far_as_it_goes() -> None:
+    headless = only("\n".join(TRACE[3:]), "python_exception")
+    assert headless.values["class"] == "torch.AcceleratorError"
+    assert headless.values["frames"] == ("vllm/v1/worker/gpu_model_runner.py:34 build",)
+    tailless = only("\n".join(TRACE[:6]), "python_exception")
+    assert tailless.values["class"] is None
+    assert tailless.values["top"] == "vllm/v1/worker/gpu_model_runner.py:34 build"
+
+
+def test_a_traceback_that_another_led_to_is_chained() -> None:
+    text = "\n".join(
+        [
+            *TRACE[:7],
+            "",
+            "The above exception was the direct cause of the following exception:",
+            "",
+            "Traceback (most recent call last):",
+            '  File "/usr/lib/python3.12/site-packages/vllm/v1/engine/core.py", line 5, in run',
+            "    raise EngineDeadError()",
+            "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack "
+            "trace (above) for the root cause.",
+        ]
+    )
+    found = facts(text, "python_exception")
+    assert [values(fact, "class", "chained") for fact in found] == [
+        ("torch.AcceleratorError", False),
+        ("vllm.v1.engine.exceptions.EngineDeadError", True),
+    ]
+
+
+def test_the_same_traceback_again_is_counted_not_repeated() -> None:
+    once = [f"{WORKERS[0]} {line}" for line in TRACE]
+    fact = only("\n".join(once * 5), "python_exception")
+    assert (fact.count, fact.line, fact.last_line) == (5, 1, 1 + 4 * len(TRACE))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            "/p/ATen/native/cuda/IndexKernelUtils.cu:16: vectorized_gather_kernel: block: [7,0,0], "
+            'thread: [3,0,0] Assertion `ind >=0 && ind < ind_dim_size && "out of bounds"` failed.',
+            ("IndexKernelUtils.cu", 16, "vectorized_gather_kernel", "7,0,0", "3,0,0"),
+        ),
+        (
+            "/c/xy.py:25: unknown: block: [0,0,0], thread: [9,0,0] Assertion `index out of bounds: "
+            "0 <= tmp6 < 2048` failed.",
+            ("xy.py", 25, "unknown", "0,0,0", "9,0,0"),
+        ),
+    ],
+)
+def test_a_device_assert_says_kernel_place_and_condition(
+    line: str, expected: tuple[object, ...]
+) -> None:
+    fact = only(line, "device_assert")
+    names = ("file", "file_line", "function", "block", "thread")
+    assert values(fact, *names) == expected
+    assert "out of bounds" in str(fact.values["expression"])
+
+
+def test_asserts_of_many_threads_are_one_fact() -> None:
+    line = "/a/I.cu:15: indexSelect: block: [0,0,0], thread: [{},0,0] Assertion `x` failed."
+    fact = only("\n".join(line.format(n) for n in range(1000)), "device_assert")
+    assert (fact.count, fact.values["thread"]) == (1000, "0,0,0")
+
+
+def test_a_core_dump_names_exception_and_kernel() -> None:
+    text = "\n".join(
+        f"[10:00:00.00000{n}] coredump: {line}"
+        for n, line in enumerate(
+            [
+                "Detected an exception of type CUDBG_EXCEPTION_WARP_ILLEGAL_ADDRESS (14)",
+                "  - Device: 1",
+                "  - SM: 7",
+                "  - Warp: 3",
+                "  - PC 0x7f00aa",
+                "#0 0x7f00aa _Z6kernelPi",
+                "Writing ELF file to core.7",
+            ]
+        )
+    )
+    found = facts(text, "coredump")
+    assert values(found[0], "exception", "fault", "device", "sm", "kernel") == (
+        "CUDBG_EXCEPTION_WARP_ILLEGAL_ADDRESS", "illegal_access", 1, 7, "_Z6kernelPi",
+    )  # fmt: skip
+    assert found[-1].values["written"] == "core.7"
+
+
+def test_cuda_gdb_names_kernel_block_and_thread() -> None:
+    text = """CUDA Exception: Warp Illegal Address
+The exception was triggered at PC 0x7f00aa  precopy_mamba_align_fused_kernel (mamba_utils.py:88)
+[Current focus set to CUDA kernel 0, grid 12, block (3,0,0), thread (32,0,0), device 0, sm 4]
+#0  precopy_mamba_align_fused_kernel<<<(8,1,1),(128,1,1)>>> () at mamba_utils.py:88
+"""
+    found = facts(text, "coredump")
+    assert values(found[0], "exception", "fault") == ("Warp Illegal Address", "illegal_access")
+    kernels = {fact.values["kernel"] for fact in found if fact.values["kernel"]}
+    assert kernels == {"precopy_mamba_align_fused_kernel"}
+    focus = next(fact for fact in found if fact.values["thread"])
+    assert values(focus, "grid", "block", "thread", "device", "sm") == (
+        "12",
+        "3,0,0",
+        "32,0,0",
+        0,
+        4,
+    )
+    assert {fact.values["file_line"] for fact in found} == {None, 88}
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "expected"),
+    [
+        ("EngineCore encountered a fatal error.", "engine_dead", {"what": "fatal"}),
+        (
+            "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.",
+            "engine_dead",
+            {"what": "EngineDeadError"},
+        ),
+        (
+            "Worker proc VllmWorker-1 died unexpectedly, shutting down executor.",
+            "worker_died",
+            {"worker": "VllmWorker-1", "exit_code": None},
+        ),
+        (
+            "Worker proc VllmWorker-1 died unexpectedly (exit code: -6), shutting down executor.",
+            "worker_died",
+            {"worker": "VllmWorker-1", "exit_code": -6},
+        ),
+        (
+            "No available shared memory broadcast block found in 60 seconds.",
+            "hang",
+            {"sign": "shm_broadcast", "seconds": 60.0},
+        ),
+        ("TimeoutError: RPC call to sample_tokens timed out.", "hang", {"sign": "sample_timeout"}),
+        ("RPC call to execute_model timed out.", "hang", {"sign": "rpc_timeout"}),
+        (
+            "Watchdog timeout (self.watchdog_timeout=300)",
+            "hang",
+            {"sign": "watchdog", "seconds": 300.0},
+        ),
+        ("vllm-1 exited with code 139", "exit", {"status": 139, "signal": "SIGSEGV"}),
+        (
+            "Main process exited, code=killed, status=9/KILL",
+            "exit",
+            {"status": 9, "signal": "SIGKILL"},
+        ),
+        ("vllm-1 exited with code 0", "exit", {"status": 0, "signal": None}),
+        ("Aborted (core dumped)", "exit", {"status": None, "signal": "SIGABRT"}),
+        (
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has",
+            "oom",
+            {"where": "device", "wanted": "2.00 GiB"},
+        ),
+        (
+            'RuntimeError: torch_call_dispatcher( "aten::new_empty", "") API call failed at a.h',
+            "oom",
+            {"where": "disguised"},
+        ),
+        (
+            "[99.1] Out of memory: Killed process 77 (VLLM::EngineCor) total-vm:1kB",
+            "oom",
+            {"where": "host", "wanted": "VLLM::EngineCor"},
+        ),
+        (
+            "[rank1]: ncclRemoteError: A call failed possibly due to a network error",
+            "nccl_error",
+            {"what": "remote"},
+        ),
+        (
+            "[gloo/transport/tcp/pair.cc:534] Connection closed by peer",
+            "gloo_error",
+            {"what": "connection_closed"},
+        ),
+        (
+            "Engine core initialization failed. See root cause above.",
+            "start_failure",
+            {"what": "engine core failed to start"},
+        ),
+    ],
+)
+def test_how_processes_end(line: str, kind: str, expected: dict[str, Value]) -> None:
+    found = facts(f"x\n{line}\n", kind)
+    assert len(found) == 1, found
+    assert {name: found[0].values[name] for name in expected} == expected
+    assert found[0].line == 2
+
+
+def test_a_collective_timeout_is_a_hang_with_its_operation() -> None:
+    line = (
+        "[rank0]:[E0824 10:56:44.1 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective "
+        "operation timeout: WorkNCCL(SeqNum=77, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, "
+        "Timeout(ms)=600000) ran for 600021 milliseconds before timing out."
+    )
+    fact = only(line, "nccl_error")
+    assert values(fact, "what", "operation", "sequence", "milliseconds") == (
+        "timeout", "ALLREDUCE", 77, 600021,
+    )  # fmt: skip
+    assert values(only(line, "hang"), "sign", "seconds") == ("collective_timeout", 600.021)
+
+
+def test_the_dump_of_the_scheduler_counts_and_marks_placeholders() -> None:
+    line = (
+        f"(EngineCore pid=5) ERROR {STAMP} Dumping scheduler output for model execution: "
+        "SchedulerOutput(scheduled_new_reqs=[NewRequestData(req_id='r9', num_computed_tokens=0)], "
+        "scheduled_cached_reqs=CachedRequestData(req_ids=['r1', 'r2'], num_computed_tokens=[120, "
+        "33021]), num_scheduled_tokens={'r1': 6, 'r2': 6, 'r9': 18}, "
+        "total_num_scheduled_tokens=30, "
+        "scheduled_spec_decode_tokens={'r1': [-1, -1, -1, -1, -1]})"
+    )
+    fact = only(line, "scheduler_dump")
+    names = ("requests", "scheduled_tokens", "placeholders", "new_requests", "longest")
+    assert values(fact, *names) == (3, 30, True, 1, 33021)
+    assert only(line, "false_clue").values["name"] == "placeholder_tokens"
+    assert [f.values["id"] for f in facts(line, "request")] == ["r1", "r2", "r9"]
+
+
+def test_failures_of_one_life_of_an_engine_are_one_incident_and_a_restart_begins_another() -> None:
+    start = "(APIServer pid=1) INFO 08-24 {}:00:00 [utils.py:9] vLLM API server version 0.27.1"
+    fail = "(Worker_TP0 pid=9) ERROR 08-24 {}:30:00 [a.py:1] RuntimeError: " + ILLEGAL
+    dead = "(EngineCore pid=5) ERROR 08-24 {}:30:01 [a.py:1] EngineCore encountered a fatal error."
+    lines = [line.format(hour) for hour in ("10", "12") for line in (start, fail, dead)]
+    reading = read_text("a.log", "\n".join(lines))
+    assert [(i.session, i.first_line, i.last_line) for i in reading.incidents] == [
+        (0, 2, 3),
+        (1, 5, 6),
+    ]
+    for incident in reading.incidents:
+        kinds = [reading.facts[index].kind for index in incident.facts]
+        assert kinds == ["cuda_error", "python_exception", "engine_dead"]
