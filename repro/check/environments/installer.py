@@ -13,7 +13,7 @@ from ...escape import printable
 from ..tree import Told
 from .complaints import complaint, excerpt
 from .interpreters import Interpreter, read_list
-from .passing_on import redacted
+from .passing_on import CLOSED, redacted
 from .process import Ended, inherited, run_tool
 
 OLDEST = (0, 8)  # writes pylock.toml
@@ -42,7 +42,9 @@ class Installer:
         seconds: float,
     ) -> None:
         self.variables = dict(variables)
+        self._closed = ("--no-index",) if self.variables.get(CLOSED) else ()
         self.log: list[str] = []
+        self._interpreters: list[Interpreter] | None = None
         self._hidden = hidden
         self._told = told
         self._seconds = seconds
@@ -61,9 +63,12 @@ class Installer:
         self.version = self._uv_version()
 
     def interpreters(self) -> list[Interpreter]:
-        """The Pythons that are here, as uv finds them; [] where it cannot say."""
+        """The Pythons that are here, as uv finds them; [] where it cannot say. Asked once."""
+        if self._interpreters is not None:
+            return self._interpreters
         options = ("--only-installed", "--output-format", "json", "--offline")
-        return read_list(self._run(["python", "list", *options], ASK_SECONDS).output)
+        self._interpreters = read_list(self._run(["python", "list", *options], ASK_SECONDS).output)
+        return self._interpreters
 
     def lock(
         self,
@@ -89,7 +94,10 @@ class Installer:
         if torch_backend and "UV_HTTP_RETRIES" not in self.variables:
             extra["UV_HTTP_RETRIES"] = "1"  # that index was not asked for by the user
         options = ("--quiet", "--no-header", "--format", "pylock.toml", "--output-file", target)
-        wheels = [word for name in NEVER_BUILT for word in ("--only-binary", name)]
+        wheels = [
+            *self._closed,
+            *(word for name in NEVER_BUILT for word in ("--only-binary", name)),
+        ]
         self._must(
             ["pip", "compile", wanted, "--python", python, *options, *wheels],
             min(LOCK_SECONDS, self._seconds),
@@ -126,7 +134,7 @@ class Installer:
         if torch_backend:
             extra["UV_TORCH_BACKEND"] = torch_backend
         self._must(
-            ["pip", "sync", "--python", own, "--compile-bytecode", wanted],
+            ["pip", "sync", "--python", own, "--compile-bytecode", *self._closed, wanted],
             self._seconds,
             extra=extra,
             what=what,

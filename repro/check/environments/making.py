@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from .asked import Asked
 from .complaints import NO_TORCH
 from .inside import Inside, loads, look_inside
 from .installer import Installer
-from .interpreters import Interpreter, Needs, choose, listed
+from .interpreters import Interpreter, Needs, choose, fits, listed
 from .locked import Locked, left_out, needed, read_lock, requirements, with_cuda
 from .passing_on import redacted
 from .shelf import LOCK_FILE, Hold, Kept, Shelf
@@ -43,13 +43,15 @@ class Chosen:
 class Maker:
     """What making needs besides the build.
 
+    `own` is the Python that runs this, `others` asks for those that are here besides.
     `make_room(bytes)` removes what may go and says how many bytes are free then; `pytorch`: uv may
     ask PyTorch's own index for a torch without CUDA.
     """
 
     shelf: Shelf
     installer: Installer
-    interpreters: Sequence[Interpreter]
+    own: Interpreter
+    others: Callable[[], list[Interpreter]]
     hidden: frozenset[str]
     environ: Mapping[str, str]
     make_room: Callable[[int], int]
@@ -107,17 +109,9 @@ class Maker:
 
     def _choose(self, asked: Asked, needs: Needs, folder: Path) -> Chosen:
         """A set of packages for the first interpreter that has one."""
-        candidates = choose(self.interpreters, needs)
-        if not candidates:
-            wants = f"Python {needs.requires}" if needs.requires else "another Python"
-            raise NoEnvironmentError(
-                f"{asked.package} {asked.word} wants {printable(wants)}; "
-                f"there is {listed(self.interpreters)}",
-                infra=False,
-                hint="`uv python install VERSION` adds one",
-            )
         failures: list[NoEnvironmentError] = []
-        for interpreter in candidates:
+        tried: list[Interpreter] = []
+        for interpreter in self._candidates(needs):
             self.told(f"{asked.package} {asked.word}: packages for Python {interpreter.version}")
             try:
                 return self._lock(asked, interpreter, folder)
@@ -125,10 +119,19 @@ class Maker:
                 if error.infra:
                     raise
                 failures.append(error)
-        first = failures[0]
-        if len(candidates) > 1:
-            first.message += f"; nor with another Python ({listed(candidates[1:])})"
-        raise first
+                tried.append(interpreter)
+        if not failures:
+            raise _no_python(asked, needs, [self.own, *self.others()])
+        if tried[1:]:
+            failures[0].message += f"; nor with Python {listed(tried[1:])}"
+        raise failures[0]
+
+    def _candidates(self, needs: Needs) -> Iterator[Interpreter]:
+        """Interpreters that the build takes; the others are looked for when they are wanted."""
+        first = fits(self.own, needs)
+        if first:
+            yield self.own
+        yield from choose([self.own, *self.others()], needs)[first:]
 
     def _lock(self, asked: Asked, interpreter: Interpreter, folder: Path) -> Chosen:
         def lock(without: Sequence[str] = (), backend: str | None = None) -> tuple[Locked, ...]:
@@ -236,6 +239,15 @@ class Maker:
             return  # the message stands; there is only no log beside it
         log = f"what uv said is in {printable(str(path))}"
         error.hint = f"{error.hint}; {log}" if error.hint else log
+
+
+def _no_python(asked: Asked, needs: Needs, have: Sequence[Interpreter]) -> NoEnvironmentError:
+    what = f"{asked.package} {asked.word}"
+    if needs.requires and not any(fits(one, Needs(needs.requires, ())) for one in have):
+        reason = f"{what} wants Python {printable(needs.requires)}; there is {listed(have)}"
+    else:
+        reason = f"{what} has no wheel for Python {listed(have)}"
+    return NoEnvironmentError(reason, infra=False, hint="`uv python install VERSION` adds a Python")
 
 
 def same_version(asked: str | None, found: str, *, post: bool = False) -> bool:

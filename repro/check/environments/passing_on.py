@@ -32,7 +32,6 @@ PASSED = (
     "UV_INSECURE_HOST",
     "UV_KEYRING_PROVIDER",
     "UV_NATIVE_TLS",
-    "UV_NO_INDEX",
     "UV_OFFLINE",
     "UV_PRERELEASE",
     "UV_PYTHON_INSTALL_DIR",
@@ -47,6 +46,8 @@ PASSED = (
     "all_proxy",
     "no_proxy",
 )
+# a name of ours: uv has an option for it and no variable
+CLOSED = "UV_NO_INDEX"
 CREDENTIALS = re.compile(r"UV_INDEX_[A-Z0-9_]+_(?:USERNAME|PASSWORD)")
 SHORTEST_SECRET = 4  # characters; shorter ones would blot out parts of words
 URL = re.compile(r"\b([a-z][a-z0-9+.-]*://)(?:[^/\s@'\"`]*@)?([^\s?#'\"`]*)([?#][^\s'\"`),]*)?")
@@ -81,8 +82,14 @@ def uv_variables(variables: Mapping[str, str], *, first: Iterable[str] = ()) -> 
         found["UV_FIND_LINKS"] = ",".join(map(_absolute, links))
     if more and not own_more:
         found.setdefault("UV_INDEX_STRATEGY", "unsafe-best-match")
-    if variables.get("PIP_NO_INDEX", "").lower() not in NO:
-        found.setdefault("UV_NO_INDEX", "1")
+    if any(variables.get(name, "").lower() not in NO for name in ("PIP_NO_INDEX", "UV_NO_INDEX")):
+        # as with pip, the other ones are not asked; one that was named for this build is
+        found.pop("UV_DEFAULT_INDEX", None)
+        found.pop("UV_INDEX", None)
+        if named := [*first]:
+            found["UV_DEFAULT_INDEX"] = " ".join(named[:1])
+        else:
+            found[CLOSED] = "1"
     for own, pips in (("SSL_CERT_FILE", "PIP_CERT"), ("SSL_CLIENT_CERT", "PIP_CLIENT_CERT")):
         if path := variables.get(pips):
             found.setdefault(own, _absolute(path))

@@ -19,7 +19,7 @@ from .inside import look_inside
 from .installer import Installer
 from .interpreters import Interpreter
 from .making import Maker
-from .passing_on import secrets, uv_variables
+from .passing_on import CLOSED, secrets, uv_variables
 from .pruning import DEFAULT_LIMIT, GIB, Pruned, prune, remove
 from .shelf import Hold, Kept, Shelf, default_root
 
@@ -157,12 +157,15 @@ class Environments:
         kept = self.shelf.find(asked.name)
         if kept is None:
             return None
+        if not os.access(kept.environment.python, os.X_OK):
+            # the one that it was made with is gone
+            self._told(f"{asked.word}: made anew: its Python does not start")
+            return None
         try:
             inside = look_inside(kept.environment.python, self._environ)
         except NoEnvironmentError as error:
             if error.infra:
                 raise
-            # the Python that it was made with may be gone
             self._told(f"{asked.word}: made anew: {error}")
             return None
         if inside.version != kept.environment.version:
@@ -191,7 +194,9 @@ class Environments:
         maker = Maker(
             shelf=self.shelf,
             installer=installer,
-            interpreters=self._interpreters(installer),
+            # the Python that is known to work
+            own=Interpreter(Path(sys.executable), ".".join(map(str, sys.version_info[:3]))),
+            others=installer.interpreters,
             hidden=hidden,
             environ=self._environ,
             make_room=lambda wanted: self._make_room(wanted, installer),
@@ -232,16 +237,11 @@ class Environments:
             seconds=self._seconds,
         )
 
-    def _interpreters(self, installer: Installer) -> list[Interpreter]:
-        """This Python first: it is the one that is known to work."""
-        own = Interpreter(Path(sys.executable), ".".join(map(str, sys.version_info[:3])))
-        return [own, *installer.interpreters()]
-
     def _make_room(self, wanted: int, installer: Installer) -> int:
-        """Bytes that are free, after environments went as far as that helps."""
+        """Bytes that are free, after environments went as far as that is enough."""
         free = shutil.disk_usage(self.shelf.root).free
-        if free < wanted:
-            held = prune(self.shelf, self._limit, installer.forget).after
+        held = self.shelf.usage() if free < wanted else 0
+        if free < wanted <= free + held:
             prune(self.shelf, max(0, held - (wanted - free)), installer.forget)
             free = shutil.disk_usage(self.shelf.root).free
         return free
@@ -258,5 +258,5 @@ def may_ask_pytorch(variables: Mapping[str, str]) -> bool:
     """Whether uv may ask PyTorch's own index: the user has no index of his own in place of the
     usual one, has closed none, and has not said which torch he wants.
     """
-    own = ("UV_DEFAULT_INDEX", "UV_NO_INDEX", "UV_OFFLINE", "UV_TORCH_BACKEND")
+    own = ("UV_DEFAULT_INDEX", CLOSED, "UV_OFFLINE", "UV_TORCH_BACKEND")
     return not any(variables.get(name) for name in own)
