@@ -199,7 +199,7 @@ def test_an_index_that_does_not_answer_is_no_matter_of_the_build(
 ) -> None:
     wheelhouse.engine()  # torch is to come from the index
     del surroundings["PIP_NO_INDEX"]
-    surroundings |= {"PIP_INDEX_URL": "http://localhost:9/simple", "UV_HTTP_RETRIES": "0"}
+    surroundings |= {"PIP_INDEX_URL": "https://nobody.example/simple", "UV_HTTP_RETRIES": "0"}
     with pytest.raises(NoEnvironmentError, match="an index does not answer") as raised:
         opened().of("0.28.0")
     assert raised.value.infra
