@@ -70,7 +70,7 @@ class Options:
     exact: bool = False
     deterministic: bool = False
     confidence: float = 0.99
-    flaky: float = 0.1
+    flaky: float = 0.5
     repeats: int = 3
     faults: int = 3
     end_trials: int = 40
@@ -108,7 +108,7 @@ class Result:
     """Where the fault began (or ended), as far as it is known.
 
     build: the first bad build (the first good one, for a fix); of a narrowed range its last
-    candidate. previous: the last build on the other side that was tested. confidence: probability
+    candidate. previous: the build next to the candidates on the other side. confidence: probability
     that the boundary is what it is said to be. candidates: every build that may be the boundary, in
     the order of the candidates; `tested` of them were untestable when tried (with reason),
     `presumed` lie between such, `unavailable` were known to be before the search.

@@ -1,0 +1,262 @@
+"""What to try next, or the answer: a function of the candidates and of what was observed.
+
+No I/O, no clock, no chance: the same events give the same step, so that a search that was killed
+goes on where it was, and a journal can be replayed. The order of things: both ends; narrowing;
+blocks of untestable builds; the bad build once more; the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import UsageError
+from . import answer, choose
+from .blocks import Blocks, blocks, doubt, probes
+from .costs import measured
+from .ends import Ends, Refused, Wanted, ends, named, steady, turned_ends
+from .interval import Interval, interval
+from .question import Ending, Options, Progress, Result, Trial
+from .tally import NEVER, Tally, on_line, tallies
+from .verdicts import Event, Observation, effective
+
+if TYPE_CHECKING:
+    from .posterior import Array
+
+INFRA_TRIALS = 3  # failures of the machine in a row, on one build, at which a search stops
+OTHER_TRIALS = 3  # trials with another fault, and none without, that make a build untestable
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the events say, positions from the good end. step: where the boundary can be, once the
+    ends are known."""
+
+    names: Sequence[str]
+    line: Sequence[Tally]
+    blocks: Blocks
+    step: Wanted | Refused | Interval
+    steady: bool
+
+
+class Search:
+    """A search for the build at which a fault begins or ends.
+
+    candidates: every build in order, oldest first, the ends among them. unavailable: builds that
+    are known not to be had → why; they are never tried. events: what was observed so far.
+    UsageError where a build is named twice or a name in `unavailable` is no candidate.
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[str],
+        unavailable: Mapping[str, str] | None = None,
+        events: Iterable[Event] = (),
+        options: Options | None = None,
+    ) -> None:
+        self.candidates = tuple(candidates)
+        self.unavailable = dict(unavailable or {})
+        self.options = options or Options()
+        self.events = list(events)
+        if len(set(self.candidates)) < len(self.candidates):
+            raise UsageError("a build is among the candidates of a bisection twice")
+        if unknown := self.unavailable.keys() - set(self.candidates):
+            raise UsageError(f"{named(min(unknown))} is no candidate of this bisection")
+
+    def add(self, event: Event) -> None:
+        """Take an event in."""
+        self.events.append(event)
+
+    def next(self) -> list[Trial] | Result:
+        """The trials to run now, `jobs` at most and at least one, or the result."""
+        known = self.known()
+        step = self._step(known)
+        if isinstance(step, Result):
+            return step
+        tally = dict(zip(known.names, known.line, strict=True))
+        for build, _ in step:
+            if tally[build].infra >= INFRA_TRIALS:
+                reason = f"{tally[build].infra} trials of {named(build)} failed for the machine"
+                return self._cut(known, Ending.INFRA, reason)
+        spent, seconds = self.spent()
+        if self.options.budget_trials is not None and spent >= self.options.budget_trials:
+            return self._cut(known, Ending.BUDGET, f"all {spent} trials of the budget are spent")
+        if self.options.budget_seconds is not None and seconds >= self.options.budget_seconds:
+            return self._cut(known, Ending.BUDGET, f"{seconds:.0f} s are spent, all of the budget")
+        if self.options.budget_trials is not None:
+            step = step[: self.options.budget_trials - spent]
+        numbers = {build: one.trials for build, one in tally.items()}
+        trials = []
+        for build, purpose in step:
+            numbers[build] += 1
+            trials.append(Trial(build, numbers[build], purpose))
+        return trials
+
+    def progress(self) -> Progress:
+        """How far the search has come."""
+        known = self.known()
+        trials, seconds = self.spent()
+        if not isinstance(known.step, Interval):
+            return Progress(None, None, len(self.candidates), 0.0, trials, seconds, None, None)
+        found, _ = self._narrow(known, known.step)
+        shown = self.options.exact or self._shown(known, known.step)
+        cost = measured(effective(self.events), self.options.costs)
+        return answer.progress(found, self.options, shown, cost, (trials, seconds))
+
+    def spent(self) -> tuple[int, float]:
+        """Trials that ended and count, and the seconds of them and their setups."""
+        seen = [e for e in effective(self.events) if isinstance(e, Observation)]
+        return len(seen), sum(one.seconds + one.setup for one in seen)
+
+    def known(self) -> Known:
+        """What the events say."""
+        options = self.options
+        found = tallies(self.events, others=1 if options.exact else OTHER_TRIALS)
+        names = list(self.candidates)
+        if answer.fix(options, turned=False):
+            names.reverse()
+        line, absent = self._line(names, found)
+        step = ends(names, line, absent, options)
+        if isinstance(step, Ends) and step.turned:
+            names.reverse()
+            line, absent = self._line(names, found)
+            step = turned_ends(names, line, options)
+        split = blocks(line, absent)
+        if not isinstance(step, Ends):
+            return Known(names, line, split, step, False)
+        even = steady(line, step.low, step.high, options)
+        return Known(names, line, split, interval(line, split, step, even, options), even)
+
+    def _line(
+        self, names: Sequence[str], found: Mapping[str, Tally]
+    ) -> tuple[list[Tally], frozenset[int]]:
+        absent = frozenset(i for i, name in enumerate(names) if name in self.unavailable)
+        line = on_line(names, found)
+        # what is said of a build that cannot be had is not believed
+        return [NEVER if i in absent else one for i, one in enumerate(line)], absent
+
+    def _step(self, known: Known) -> list[tuple[str, str]] | Result:
+        """(build, purpose) of trials, or the result; budget and machine aside."""
+        names, line = known.names, known.line
+        if isinstance(known.step, Refused):
+            return answer.nothing(known.step.reason, Ending.ENDS, answer.others(names, line))
+        if isinstance(known.step, Wanted):
+            wanted = [(at, why) for at, count, why in known.step.trials for _ in range(count)]
+            return [(names[at], why) for at, why in wanted[: self.options.jobs]]
+        narrowed = known.step
+        if narrowed.unsettled is not None:
+            name = names[narrowed.unsettled]
+            return [(name, "clean, though a build before it is bad")]
+        high = narrowed.high
+        if line[high].cleans_since_bad and self._latest() == names[high]:
+            # Clean trials make the fault look rarer, and all that was clean before weigh less. To
+            # turn back at once would mean to go to and fro; the next fault settles both.
+            return self._again(known, narrowed)
+        found, picks = self._narrow(known, narrowed)
+        if picks:
+            return picks
+        previous = narrowed.cells[-2]
+        if tries := probes(known.blocks, previous, high, self.options.jobs):
+            return [(names[at], "presumed untestable") for at in tries]
+        if not self.options.exact:
+            if not self._shown(known, narrowed):
+                return self._again(known, narrowed)
+            if found.mass[-1] < self.options.confidence:
+                return self._telling(known, narrowed)
+        return answer.answer(found, self.options, Ending.LOCATED, self.unavailable)
+
+    def _shown(self, known: Known, narrowed: Interval) -> bool:
+        """Whether the bad build showed the fault again after the one before it was clean."""
+        bad, good = known.line[narrowed.high], known.line[narrowed.cells[-2]]
+        again = bad.bads > 1 and bad.last_bad_at > good.first_clean_at
+        return again or bad.marked is not None
+
+    def _again(self, known: Known, narrowed: Interval) -> list[tuple[str, str]] | Result:
+        """The bad build once more: its fault must not have been a matter of that day."""
+        name, bad = known.names[narrowed.high], known.line[narrowed.high]
+        if bad.cleans_since_bad + bad.short < self.options.end_trials:
+            return [(name, "once more")] * (1 if known.steady else self.options.jobs)
+        found, _ = self._narrow(known, narrowed)
+        reason = f"{named(name)} did not show the fault again"
+        return answer.answer(found, self.options, Ending.UNCONFIRMED, self.unavailable, (reason,))
+
+    def _latest(self) -> str | None:
+        """The build that was tried last."""
+        seen = [e for e in effective(self.events) if isinstance(e, Observation)]
+        return seen[-1].build if seen else None
+
+    def _narrow(
+        self, known: Known, narrowed: Interval
+    ) -> tuple[answer.Found, list[tuple[str, str]]]:
+        """What is found so far, and the trials that narrow it; none where the last cell holds the
+        boundary for sure enough."""
+        line = known.line
+        picks: list[tuple[str, str]] = []
+        rate = None
+        if known.steady:
+            mass = choose.shares(line, narrowed.cells, narrowed.share)
+            cells = choose.cuts(mass, self._doubt(known, narrowed), self.options.jobs)
+            picks = [(known.names[narrowed.cells[cell]], "narrowing") for cell in cells]
+        if not known.steady or not (picks or self.options.exact or self.options.deterministic):
+            from .posterior import rate as expected
+
+            table = self._table(known, narrowed)
+            mass = [float(share) for share in table.sum(axis=1)]
+            if not known.steady:
+                rate = expected(table)
+                picks = self._flaky(known, narrowed, mass)
+        found = answer.Found(known.names, line, known.blocks, narrowed, mass, rate)
+        return found, picks
+
+    def _flaky(
+        self, known: Known, narrowed: Interval, mass: Sequence[float]
+    ) -> list[tuple[str, str]]:
+        """Trials that narrow the search for a fault that shows only sometimes."""
+        wanted = self.options.confidence
+        if not self._shown(known, narrowed):
+            # clean trials before the next fault of the bad build will take some of it away
+            wanted = (1 + wanted) / 2
+        if mass[-1] >= wanted:
+            return []
+        likely = max(range(len(mass) - 1), key=mass.__getitem__)
+        if mass[likely] >= self.options.confidence:
+            name = known.names[narrowed.cells[likely]]
+            return [(name, "should show the fault")] * self.options.jobs
+        return self._telling(known, narrowed)
+
+    def _telling(self, known: Known, narrowed: Interval) -> list[tuple[str, str]]:
+        names, cells = known.names, narrowed.cells
+        counted = effective(self.events)
+        cost = measured(counted, self.options.costs)
+        seen = [event.build for event in counted if isinstance(event, Observation)]
+        ready, installed = set(seen[-self.options.jobs :]), set(seen)
+
+        def setup(cell: int) -> float:
+            return cost.of(names[cells[cell]], ready, installed)
+
+        picks = choose.telling(
+            self._table(known, narrowed),
+            self._doubt(known, narrowed),
+            setup,
+            cost.trial,
+            self.options.jobs,
+        )
+        return [(names[cells[cell]], "narrowing") for cell in picks]
+
+    def _table(self, known: Known, narrowed: Interval) -> Array:
+        from .posterior import joint
+
+        ends = [cell - narrowed.low for cell in narrowed.cells]
+        line = known.line[narrowed.low : narrowed.last + 1]
+        return joint(line, ends, narrowed.share, self.options.flaky)
+
+    def _doubt(self, known: Known, narrowed: Interval) -> choose.Doubt:
+        return lambda cell: doubt(known.blocks, narrowed.cells[cell])
+
+    def _cut(self, known: Known, ending: Ending, reason: str) -> Result:
+        """The result where the search stops before its end."""
+        if not isinstance(known.step, Interval):
+            return answer.nothing(reason, ending, answer.others(known.names, known.line))
+        found, _ = self._narrow(known, known.step)
+        return answer.answer(found, self.options, ending, self.unavailable, (reason,))
