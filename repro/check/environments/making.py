@@ -264,4 +264,5 @@ def same_version(asked: str | None, found: str, *, post: bool = False) -> bool:
         return False
     if post and one.post != other.post:
         return False
-    return (one.release, one.pre, one.dev) == (other.release, other.pre, other.dev)
+    same_release = Version(one.base_version) == Version(other.base_version)
+    return same_release and (one.pre, one.dev) == (other.pre, other.dev)
