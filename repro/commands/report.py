@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Which = Annotated[str, typer.Argument(metavar="RUN", help="`latest`, an id or its beginning.")]
 Format = Annotated[
-    str, typer.Option("--format", metavar="FORMAT", help="markdown, json, junit or sarif.")
+    str, typer.Option("--format", metavar="FORMAT", help="markdown, html, json, junit or sarif.")
 ]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")
@@ -28,7 +28,7 @@ NoRedact = Annotated[
 ShowRedactions = Annotated[
     bool, typer.Option("--show-redactions", help="List what is removed, and where; no report.")
 ]
-FORMATS = ("markdown", "json", "junit", "sarif")
+FORMATS = ("markdown", "html", "json", "junit", "sarif")
 
 
 def report(
@@ -79,6 +79,10 @@ def _written(format_: str, record: Mapping[str, Any], document: Callable[[], Doc
             from ..report.sarif import sarif
 
             return sarif(record)
+        case "html":
+            from ..report.html import html
+
+            return html(document())
         case _:
             from ..report.markdown import markdown
 

@@ -101,6 +101,19 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
+class Grid:
+    """Outcomes over two parameters. cells: a row for each of `y`, of (text, tone) for each of `x`;
+    the tone is `bad`, `good`, `unknown` or `plain`."""
+
+    title: str
+    x_label: str
+    y_label: str
+    x: Sequence[str]
+    y: Sequence[str]
+    cells: Sequence[Sequence[tuple[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """A stretch of a tensor, elements first … last, and what it is."""
 
@@ -139,7 +152,7 @@ class Section:
     parts: Sequence[Block]
 
 
-Block = Paragraph | Facts | Bullets | Table | Code | Excerpt | Chart | MemoryMap | Folded | Section
+Block = Paragraph | Facts | Bullets | Table | Code | Excerpt | Chart | Grid | MemoryMap | Folded | Section
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from .document import (
     Excerpt,
     Facts,
     Folded,
+    Grid,
     Line,
     Link,
     MemoryMap,
@@ -49,7 +50,7 @@ _BEGINS = re.compile(r"^(\s*(?:\d{1,9}(?=[.)])|(?=[#+=:-])))([.)#+=:-])")
 # where a mention, a reference or a link would begin
 _CALLS = re.compile(r"(@|#|://|www\.|GH-)(?=\w)")
 BREAK = "\u200b"
-_SAFE_URL = re.compile(r"https://[A-Za-z0-9./_~%?=&#+:-]{1,500}")
+SAFE_URL = re.compile(r"https://[A-Za-z0-9./_~%?=&#+:-]{1,500}")
 
 
 def markdown(document: Document, limit: int = LIMIT) -> str:
@@ -159,6 +160,18 @@ def _block(part: Block, document: Document, leaves: list[_Leaf]) -> Iterator[_Pa
             yield from _code("\n".join(shown), "text", document, leaves)
         case Chart():
             yield from _chart(part, document, leaves)
+        case Grid():
+            rows = [
+                f"| {prose(label)} | {' | '.join(prose(text) for text, _ in cells)} |"
+                for label, cells in zip(part.y, part.cells, strict=True)
+            ]
+            yield f"{prose(part.title)}\n\n"
+            names = " | ".join(prose(label) for label in part.x)
+            head = [
+                f"| {prose(part.y_label)} ↓ {prose(part.x_label)} → | {names} |",
+                "| --- |" + " --- |" * len(part.x),
+            ]
+            yield from _leaf(head, rows, "", document, leaves)
         case MemoryMap():
             rows = [
                 f"| {span.first:,} … {span.last:,} | {_cell((span.label,))} |"
@@ -279,7 +292,7 @@ def _piece(piece: Piece) -> str:
         case Strong():
             return f"**{prose(piece.text)}**" if piece.text.strip() else ""
         case Link():
-            if _SAFE_URL.fullmatch(piece.url):
+            if SAFE_URL.fullmatch(piece.url):
                 return f"[{prose(piece.text)}](<{piece.url}>)"
             return prose(piece.text)
 

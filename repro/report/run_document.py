@@ -15,6 +15,7 @@ from .document import (
     Excerpt,
     Facts,
     Folded,
+    Grid,
     Line,
     Link,
     MemoryMap,
@@ -83,8 +84,10 @@ def _case(case: Record) -> Iterator[Block]:
     if evidence:
         yield Section("Evidence", evidence)
     yield from _sweep(case)
-    unseen = [(str(gap),) for gap in case["unobserved"]]
     idle = _idle(case)
+    # a lane that did not run is named with its reason above
+    named = {f"lane {t['lane']}: {t['reason']}" for t in case["trials"] if t["status"] == "skipped"}
+    unseen: list[Line] = [(str(gap),) for gap in case["unobserved"] if gap not in named]
     if unseen or idle:
         yield Section("Not observed", [Bullets([*idle, *unseen])])
     yield Folded(f"Every trial of {case['id']}", list(_trials(case)))
@@ -212,20 +215,58 @@ def _acceptance(case: Record) -> Iterator[Block]:
 
 
 def _sweep(case: Record) -> Iterator[Block]:
-    """Outcome by point, for each variant, where the case was swept."""
-    if not case["sweep"]:
+    """Outcome by point in the lane that executes kernels, a grid for each variant that is not
+    clean everywhere."""
+    swept: Mapping[str, list[Any]] = case["sweep"]
+    if not swept:
         return
-    names = list(case["sweep"])
-    rows: list[list[Line]] = []
-    for trial in case["trials"]:
-        if trial["status"] == "skipped" or trial["control"] is not None:
-            continue
-        point = [(str(trial["point"][name]),) for name in names]
-        rows.append([(Mono(str(trial["variant"])),), (str(trial["lane"]),), *point,
-                     (_mark(trial),)])  # fmt: skip
-    yield Section(
-        "Sweep", [Table(["variant", "lane", *names, "outcome"], rows[:MOST_TRIALS], LEGEND)]
+    if len(swept) > 2:
+        names = ", ".join(swept)
+        yield Section("Sweep", [Paragraph((f"over {names}: every point is listed below",))])
+        return
+    lane = "emulator" if "emulator" in case["lanes"] else case["lanes"][0]
+    mine = [t for t in case["trials"] if t["lane"] == lane and t["control"] is None]
+    parts: list[Block] = []
+    for variant in dict.fromkeys(trial["variant"] for trial in mine):
+        trials = [trial for trial in mine if trial["variant"] == variant]
+        if all(trial["status"] == "clean" for trial in trials):
+            clean = f": clean at all {len(trials)} points"
+            parts.append(Paragraph((Mono(str(variant)), clean)))
+        else:
+            parts.append(_grid(str(variant), swept, trials, case["named"]))
+    yield Section(f"Sweep, in lane {lane}", parts)
+
+
+def _grid(
+    variant: str, swept: Mapping[str, list[Any]], trials: Sequence[Record], named: Record
+) -> Grid:
+    across, *down = swept
+    others = {k: v for k, v in named.items() if k not in swept}
+    at = {_point(trial["point"]): trial for trial in trials}
+    rows = [{down[0]: value} for value in swept[down[0]]] if down else [{}]
+    cells = [
+        [_outcome(at.get(_point({**others, across: x, **row}))) for x in swept[across]]
+        for row in rows
+    ]
+    return Grid(
+        title=f"{variant}: ✗ is not as the case expects",
+        x_label=str(across),
+        y_label=str(down[0]) if down else "",
+        x=[str(value) for value in swept[across]],
+        y=[str(value) for row in rows for value in row.values()] or [variant],
+        cells=cells,
     )
+
+
+def _point(point: Record) -> str:
+    return "\0".join(f"{name}={point[name]!r}" for name in sorted(point))
+
+
+def _outcome(trial: Record | None) -> tuple[str, str]:
+    if trial is None:
+        return "", "plain"
+    tone = {"fault": "bad", "clean": "good"}.get(str(trial["status"]), "unknown")
+    return _mark(trial), tone
 
 
 def _idle(case: Record) -> list[Line]:

@@ -1,0 +1,164 @@
+"""A document as one HTML file: read offline, printed, in light and dark, with no script in it.
+
+The template (`page/document.html`) escapes everything by itself (jinja2's autoescape), and a policy
+in the page forbids whatever would be loaded or run. Charts are pygal's SVG without its script.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from ..errors import UntestableError
+from ..escape import printable
+from .document import (
+    Chart,
+    Code,
+    Document,
+    Line,
+    Link,
+    MemoryMap,
+    Mono,
+    Strong,
+)
+from .markdown import SAFE_URL
+from .redact import summary
+
+LONGEST_LINE = 10_000  # characters of one line of text
+MOST_LINES = 20_000  # lines of one log; the middle is left out
+COLORS = ("#3b7dd8", "#c2570c", "#0f8a5f", "#9333ea", "#c02c50", "#6b7280")
+BAND = 1_000  # width of a memory map, in its own units
+NARROWEST = 4  # of a stretch of it that must be seen
+
+
+def html(document: Document) -> str:
+    """The whole file. UntestableError where the extra `report` is not installed."""
+    try:
+        import jinja2
+    except ModuleNotFoundError as error:
+        raise UntestableError(
+            "HTML is written with jinja2 and pygal", hint="pip install 'specrepro[report]'"
+        ) from error
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_template),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(
+        kind=lambda part: type(part).__name__,
+        pieces=_pieces,
+        lines=_lines,
+        chart=_chart,
+        band=_band,
+        shown=lambda text: _short(str(text)),
+    )
+    template = environment.get_template("document.html")
+    style = _template("style.css")
+    return template.render(document=document, style=style, removed=summary(dict(document.removed)))
+
+
+def _template(name: str) -> str:
+    return files(__package__).joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _short(text: str) -> str:
+    if len(text) > LONGEST_LINE:
+        text = f"{text[:LONGEST_LINE]}… {len(text) - LONGEST_LINE:,} characters cut"
+    return printable(text)
+
+
+def _pieces(line: Line) -> list[tuple[str, str, str]]:
+    """(element, text, address) of the pieces of a line."""
+    found = []
+    for piece in line:
+        match piece:
+            case str():
+                found.append(("", _short(piece), ""))
+            case Mono():
+                found.append(("code", _short(piece.text), ""))
+            case Strong():
+                found.append(("strong", _short(piece.text), ""))
+            case Link():
+                safe = SAFE_URL.fullmatch(piece.url) is not None
+                found.append(("a" if safe else "", _short(piece.text), piece.url if safe else ""))
+    return found
+
+
+def _lines(code: Code) -> str:
+    """The text of code, line by line printable; of a long one the beginning and the end."""
+    lines = code.text.rstrip("\n").split("\n")
+    if len(lines) > MOST_LINES:
+        half, gone = MOST_LINES // 2, len(lines) - MOST_LINES
+        lines = [*lines[:half], f"… {gone:,} lines left out …", *lines[-half:]]
+    return "\n".join(_short(line.expandtabs(8)) for line in lines)
+
+
+def _chart(chart: Chart, number: int) -> Any:
+    """The SVG of a chart, as markup. Its numbers are in a table beside it."""
+    import markupsafe
+    import pygal
+    from pygal.style import Style
+
+    style = Style(
+        background="transparent",
+        plot_background="transparent",
+        foreground="currentColor",
+        foreground_strong="currentColor",
+        foreground_subtle="currentColor",
+        guide_stroke_color="currentColor",
+        major_guide_stroke_color="currentColor",
+        font_family="inherit",
+        colors=COLORS,
+    )
+    kinds = {"line": pygal.Line, "bar": pygal.Bar}
+    drawn = kinds[chart.kind](
+        js=[],
+        width=760,
+        height=300,
+        style=style,
+        x_title=printable(chart.x_label),
+        y_title=printable(chart.y_label),
+        show_minor_x_labels=False,
+        truncate_label=16,
+        legend_at_bottom=True,
+        include_x_axis=True,
+    )
+    drawn.uuid = f"chart{number}"
+    drawn.x_labels = [printable(label) for label in chart.x]
+    step = max(1, len(chart.x) // 16)
+    drawn.x_labels_major = drawn.x_labels[::step]
+    for name, values in chart.series:
+        drawn.add(printable(name), list(values))
+    return markupsafe.Markup(_without_script(drawn.render_tree(), chart.title))  # noqa: S704
+
+
+def _without_script(root: Any, title: str) -> str:
+    """The SVG as text: no script, no comment, and named for who cannot see it."""
+    from xml.etree import ElementTree
+
+    for parent in list(root.iter()):
+        for child in list(parent):
+            name = child.tag.rpartition("}")[2] if isinstance(child.tag, str) else "comment"
+            if name in ("script", "comment"):
+                parent.remove(child)
+    root.set("role", "img")
+    root.set("aria-label", printable(title))
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _band(memory: MemoryMap) -> dict[str, Any]:
+    """Where a memory map is drawn: a band of the tensor, and stretches on or behind it."""
+    last = max([memory.size, *(span.last + 1 for span in memory.spans)])
+    scale = BAND / last
+
+    def stretch(first: int, end: int) -> tuple[float, float]:
+        width = max(float(NARROWEST), (end - first) * scale)
+        return min(first * scale, BAND - width), width
+
+    spans = [
+        (*stretch(span.first, span.last + 1), span.bad, printable(span.label), span)
+        for span in memory.spans
+    ]
+    return {"width": BAND, "tensor": memory.size * scale, "spans": spans}
