@@ -20,7 +20,9 @@ from .shadow import AGENT_BITS, AGENTS, SITES, TIME_SHIFT, Shadow, Touch, alone,
 from .sites import RACES, Site
 from .storage import Storage
 
-LIMIT = 1 << 20  # accesses to one buffer noted before they are gone through
+# Accesses to one buffer noted before they are gone through: as many as what is kept of them then
+# has entries, for so long a note takes no more memory; within bounds.
+LIMIT, MOST = 1 << 20, 1 << 24
 THREAD_BITS = 44  # of an entry of an earlier batch: the thread's number in the launch, from 1
 THREADS = (1 << THREAD_BITS) - 1
 LEAD = 31  # bytes before the first, so that granules are aligned as addresses are
@@ -36,6 +38,7 @@ class GlobalRaces:
         self.size = storage.data.size + self.lead
         self.noted: list[tuple[Touch, Geometry]] = []
         self.count = 0
+        self.limit = min(max(LIMIT, self.size >> grain), MOST)
         self.geometry: Geometry
         self.sites: list[Site] = []
         self.numbers: dict[int, int] = {}
@@ -48,7 +51,7 @@ class GlobalRaces:
         """Note an access: its records of the window of its width."""
         self.noted.append((Touch(site, at, lanes, values), self.geometry))
         self.count += at.size
-        if self.count > LIMIT:
+        if self.count > self.limit:
             self._go_through(self._taken(), again=True)
 
     def settle(self) -> None:

@@ -113,6 +113,7 @@ def test_the_bytes_warned_of_are_those_of_the_definition(
 ) -> None:
     monkeypatch.setattr(launching, "LANES", lanes)
     monkeypatch.setattr(global_races, "LIMIT", limit)
+    monkeypatch.setattr(global_races, "MOST", limit)
     declare = ".reg .b64 %at; .reg .b32 %u, %v, %b; .reg .b16 %h; .reg .pred %q;"
     memory = np.zeros(BYTES + 16, np.uint8)[4 * shift : 4 * shift + BYTES]
     kernel = build(text(steps), 1, declare)
