@@ -88,6 +88,9 @@ class KernelDepth:
         facts = {**looked.source.readings, **looked.readings, NO_KERNEL: nowhere}
         judgement = judge(defects, facts, defaults(looked.source), asked.question)
         rows = [_row(defect, probe, looked) for defect, probe in _asked(defects, wanted, sources)]
+        without = [defect.id for defect in asked.defects if not defect.kernel]
+        if without:
+            notes.append(f"no kernel answers {', '.join(without)}: no part of this verdict")
         return build_record(build, judgement, rows, looked.isolation, notes)
 
     def _made(self, told: Told) -> Compiler:

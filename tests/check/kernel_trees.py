@@ -1,0 +1,243 @@
+"""Release-shaped trees with kernels of our own, in the shape of the engine's, one an outcome."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+HEAD = "from vllm.triton_utils import tl, triton\n\n"
+STEP = "v1/spec_decode/utils.py"
+UPDATE = "v1/worker/gpu/spec_decode/speculator.py"
+V1_TABLE, V2_TABLE = "v1/worker/block_table.py", "v1/worker/gpu/block_table.py"
+REJECTION, GUMBEL = "v1/sample/rejection_sampler.py", "v1/worker/gpu/sample/gumbel.py"
+COPY, RECURRENT = "v1/worker/mamba_utils.py", "layers/ops/fused_recurrent.py"
+
+STEP_BODY = """
+    row = tl.program_id(0)
+    position = tl.load(positions_ptr + row) + 1
+    past = position >= max_model_len
+    held = tl.where(past, {held}, position)
+    number = tl.minimum(held // block_size, n_blocks_per_req - 1)
+    block = tl.load(block_table_ptr + row * block_table_stride + number)
+    slot = block * block_size + held % block_size
+    tl.store(out_clamped_positions_ptr + row, held)
+    tl.store(out_slot_mapping_ptr + row, {slot})
+"""
+
+
+def step(held: str = "0", slot: str = "tl.where(past, PAD_ID, slot)", body: str = STEP_BODY) -> str:
+    """A draft step. held: the position that is fed back once it is past the end."""
+    return kernel(
+        "eagle_step_slot_mapping_metadata_kernel",
+        "block_table_ptr, positions_ptr, block_table_stride, out_slot_mapping_ptr, "
+        "out_clamped_positions_ptr, seq_lens_ptr, max_model_len: tl.constexpr, "
+        "block_size: tl.constexpr, n_blocks_per_req: tl.constexpr, PAD_ID: tl.constexpr",
+        body.format(held=held, slot=slot),
+    )
+
+
+def kernel(name: str, parameters: str, body: str) -> str:
+    return f"{HEAD}@triton.jit\ndef {name}(\n    {parameters}\n):\n{indented(body)}"
+
+
+def indented(body: str) -> str:
+    return textwrap.indent(textwrap.dedent(body).strip("\n"), "    ") + "\n"
+
+
+def update(position: str = "tl.minimum(position + 1, max_model_len - 1)") -> str:
+    return kernel(
+        "_update_draft_inputs_kernel",
+        "seq_lens_ptr, positions_ptr, max_model_len",
+        f"""
+        row = tl.program_id(0)
+        position = tl.load(positions_ptr + row)
+        tl.store(positions_ptr + row, {position})
+        length = tl.load(seq_lens_ptr + row)
+        tl.store(seq_lens_ptr + row, tl.minimum(length + 1, max_model_len))
+        """,
+    )
+
+
+def v1_mapping(mask: str = "inside") -> str:
+    return kernel(
+        "_compute_slot_mapping_kernel",
+        "positions_ptr, query_start_loc_ptr, block_table_ptr, block_table_stride, block_size, "
+        "slot_mapping_ptr, num_tokens, max_num_tokens, PAD_ID: tl.constexpr, "
+        "BLOCK_SIZE: tl.constexpr",
+        f"""
+        row = tl.program_id(0)
+        lane = tl.arange(0, BLOCK_SIZE)
+        if row == tl.num_programs(0) - 1:
+            at = num_tokens + lane
+            tl.store(slot_mapping_ptr + at, PAD_ID, mask=at < max_num_tokens)
+            return
+        first = tl.load(query_start_loc_ptr + row)
+        inside = first + lane < tl.load(query_start_loc_ptr + row + 1)
+        position = tl.load(positions_ptr + first + lane, mask=inside, other=0)
+        number = position // block_size
+        block = tl.load(
+            block_table_ptr + row * block_table_stride + number, mask={mask}, other=0
+        )
+        slot = block.to(tl.int64) * block_size + position % block_size
+        tl.store(slot_mapping_ptr + first + lane, slot, mask=inside)
+        """,
+    )
+
+
+def v2_mapping(mask: str = "inside", real: str = "True") -> str:
+    return kernel(
+        "_compute_slot_mappings_kernel",
+        "pos, block_table_ptrs, block_table_strides, block_sizes, slot_mappings_ptr, "
+        "slot_mappings_stride, idx_mapping, query_start_loc, max_num_tokens, "
+        "PAD_ID: tl.constexpr, TRITON_BLOCK_SIZE: tl.constexpr",
+        f"""
+        group = tl.program_id(0)
+        row = tl.program_id(1)
+        lane = tl.arange(0, TRITON_BLOCK_SIZE)
+        out = slot_mappings_ptr + group * slot_mappings_stride
+        first = tl.load(query_start_loc + row)
+        if row == tl.num_programs(1) - 1:
+            for start in range(first, max_num_tokens, TRITON_BLOCK_SIZE):
+                tl.store(out + start + lane, PAD_ID, mask=start + lane < max_num_tokens)
+            return
+        table = tl.load(block_table_ptrs + group).to(tl.pointer_type(tl.int32))
+        stride = tl.load(block_table_strides + group)
+        size = tl.load(block_sizes + group)
+        slot = tl.load(idx_mapping + row)
+        inside = first + lane < tl.load(query_start_loc + row + 1)
+        position = tl.load(pos + first + lane, mask=inside, other=0)
+        number = position // size
+        block = tl.load(table + slot * stride + number, mask={mask} & {real}, other=0)
+        tl.store(out + first + lane, block * size + position % size, mask=inside)
+        """,
+    )
+
+
+def append(mask: str = "True") -> str:
+    return kernel(
+        "_append_block_ids_kernel",
+        "req_indices, cu_num_new_blocks_ptr, new_block_ids_ptr, block_table_strides, "
+        "block_table_ptrs, BLOCK_SIZE: tl.constexpr",
+        f"""
+        row = tl.load(req_indices + tl.program_id(1))
+        count = tl.load(cu_num_new_blocks_ptr + 1)
+        stride = tl.load(block_table_strides)
+        table = tl.load(block_table_ptrs).to(tl.pointer_type(tl.int32))
+        lane = tl.arange(0, BLOCK_SIZE)
+        ids = tl.load(new_block_ids_ptr + lane, mask=lane < count)
+        tl.store(table + row * stride + lane, ids, mask=(lane < count) & {mask})
+        """,
+    )
+
+
+def rejection(guard: str = "draft >= 0") -> str:
+    return kernel(
+        "rejection_random_sample_kernel",
+        "target_probs_ptr, draft_token_ids_ptr, cu_num_draft_tokens_ptr, output_token_ids_ptr, "
+        "bonus_token_ids_ptr, recovered_token_ids_ptr, uniform_probs_ptr, max_spec_len, vocab_size",
+        f"""
+        row = tl.program_id(0)
+        end = tl.load(cu_num_draft_tokens_ptr + row)
+        first = end - max_spec_len
+        kept = True
+        for number in range(max_spec_len):
+            if kept:
+                at = first + number
+                draft = tl.load(draft_token_ids_ptr + at)
+                chance = tl.load(
+                    target_probs_ptr + at * vocab_size + draft, mask={guard}, other=0.0
+                )
+                kept = chance >= tl.load(uniform_probs_ptr + at)
+                token = draft if kept else tl.load(recovered_token_ids_ptr + at)
+                tl.store(output_token_ids_ptr + row * (max_spec_len + 1) + number, token)
+        if kept:
+            bonus = tl.load(bonus_token_ids_ptr + row)
+            tl.store(output_token_ids_ptr + row * (max_spec_len + 1) + max_spec_len, bonus)
+        """,
+    )
+
+
+def gumbel(valid: str = "slot >= 0", end: str = "vocab_size") -> str:
+    return kernel(
+        "_gumbel_sample_kernel",
+        "logits_ptr, logits_stride, local_argmax_ptr, local_argmax_stride, temp_ptr, seeds_ptr, "
+        "expanded_idx_mapping_ptr, vocab_size, BLOCK_SIZE: tl.constexpr",
+        f"""
+        row = tl.program_id(0)
+        number = tl.program_id(1)
+        slot = tl.load(expanded_idx_mapping_ptr + row)
+        valid = {valid}
+        warmth = tl.load(temp_ptr + slot, mask=valid, other=1.0)
+        seed = tl.load(seeds_ptr + slot, mask=valid, other=0)
+        at = number * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+        worst = float("-inf")
+        logits = tl.load(logits_ptr + row * logits_stride + at, mask=at < {end}, other=worst)
+        logits = tl.where(at < vocab_size, logits / warmth + tl.rand(seed, at), worst)
+        best = number * BLOCK_SIZE + tl.argmax(logits, axis=0)
+        tl.store(local_argmax_ptr + row * local_argmax_stride + number, best)
+        """,
+    )
+
+
+COPY_PARAMETERS = (
+    "idx_mapping_ptr, mamba_state_idx_ptr, num_accepted_tokens_ptr, num_computed_tokens_ptr, "
+    "block_table_ptrs_ptr, block_table_stride_req, state_base_addrs_ptr, state_block_strides_ptr, "
+    "state_inner_sizes_ptr, block_size: tl.constexpr, COPY_BLOCK_SIZE: tl.constexpr, "
+    "HAS_IDX_MAPPING: tl.constexpr, PRECOMPUTED_NEW_COMPUTED: tl.constexpr"
+)
+
+
+def copy(row: str = "slot", needed: str = "True") -> str:
+    """row: of the block table; needed: whether a state is copied at all."""
+    return kernel(
+        "postprocess_mamba_fused_kernel",
+        COPY_PARAMETERS,
+        f"""
+        batch = tl.program_id(0)
+        slot = tl.load(idx_mapping_ptr + batch)
+        computed = tl.load(num_computed_tokens_ptr + slot)
+        running = computed - tl.load(num_accepted_tokens_ptr + slot) + 1
+        aligned = computed // block_size * block_size
+        source = tl.load(mamba_state_idx_ptr + slot) + aligned - running
+        table = tl.load(block_table_ptrs_ptr).to(tl.pointer_type(tl.int32))
+        table += {row} * block_table_stride_req
+        state = tl.load(state_base_addrs_ptr)
+        stride = tl.load(state_block_strides_ptr)
+        lane = tl.arange(0, COPY_BLOCK_SIZE)
+        inside = (lane < tl.load(state_inner_sizes_ptr)) & {needed}
+        here = (state + tl.load(table + source) * stride).to(tl.pointer_type(tl.float32))
+        there = (state + tl.load(table + aligned // block_size - 1) * stride).to(
+            tl.pointer_type(tl.float32)
+        )
+        tl.store(there + lane, tl.load(here + lane, mask=inside), mask=inside)
+        """,
+    )
+
+
+def recurrent(count: str = "tl.minimum(tl.maximum(count, 1), 4)", start: str = "count - 1") -> str:
+    """count: what the accepted count is made of, with a table of four states a request."""
+    return kernel(
+        "fused_recurrent_small_kernel",
+        "ht, h0, q, ssm_state_indices, num_accepted_tokens, stride_indices_seq: tl.constexpr, "
+        "stride_init_state_token: tl.constexpr, BK: tl.constexpr, BV: tl.constexpr",
+        f"""
+        row = tl.program_id(2)
+        count = tl.load(num_accepted_tokens + row)
+        count = {count}
+        lane = tl.arange(0, BK * BV)
+        table = ssm_state_indices + row * stride_indices_seq
+        before = tl.load(table + {start}).to(tl.int64)
+        state = tl.load(h0 + before * stride_init_state_token + lane)
+        after = tl.load(table).to(tl.int64)
+        tl.store(ht + after * stride_init_state_token + lane, state)
+        """,
+    )
+
+
+def plant(folder: Path, files: dict[str, str]) -> Path:
+    """A tree of a build with these files below `vllm/`."""
+    for name, text in {"_version.py": "__version__ = '0.99.0'\n", **files}.items():
+        path = folder / "vllm" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
