@@ -89,23 +89,19 @@ def spans(kernel: Kernel) -> list[Span]:
     return [Span(*pair) for pair in zip(ordered, [*ordered[1:], size], strict=True)] if size else []
 
 
-def registers(operand: Operand) -> Iterator[Register]:
+def registers(operand: Operand) -> tuple[Register, ...]:
     """All registers in `operand`."""
-    match operand:
-        case Register():
-            yield operand
-        case Negated(register):
-            yield register
-        case Vector(items):
-            for item in items:
-                yield from registers(item)
-        case Pair(first, second):
-            yield from registers(first)
-            yield from registers(second)
-        case Address(base, _):
-            yield from registers(base)
-        case _:
-            return
+    if isinstance(operand, Register):
+        return (operand,)
+    if isinstance(operand, Address):
+        return registers(operand.base)
+    if isinstance(operand, Vector):
+        return tuple(register for item in operand.items for register in registers(item))
+    if isinstance(operand, Negated):
+        return (operand.register,)
+    if isinstance(operand, Pair):
+        return registers(operand.first) + registers(operand.second)
+    return ()
 
 
 def reads(instruction: Instruction) -> Iterator[Register]:
@@ -182,13 +178,14 @@ _MOVES = {"mov": 1, "selp": 2, "shfl": 1}  # opcode: operands that it may pass o
 
 def computed_floats(kernel: Kernel) -> set[str]:
     """Names of the registers that only ever hold results of float arithmetic."""
-    found = {r.name for i in kernel.body for r in writes(i)}
+    results = [(i, [r.name for r in writes(i)]) for i in kernel.body]
+    found = {name for _, names in results for name in names}
     for _ in range(MOVE_CHAIN):
         kept = found - {
-            register.name
-            for instruction in kernel.body
-            if not _computes(instruction, found)
-            for register in writes(instruction)
+            name
+            for instruction, names in results
+            if names and not _computes(instruction, found)
+            for name in names
         }
         if kept == found:
             return found
