@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,12 +29,23 @@ NoRedact = Annotated[
 ShowRedactions = Annotated[
     bool, typer.Option("--show-redactions", help="List what is removed, and where; no report.")
 ]
+Compare = Annotated[
+    str | None,
+    typer.Option("--compare", metavar="OTHER", help="Say what changed since this stored run."),
+]
+Template = Annotated[
+    str | None,
+    typer.Option("--template", metavar="vllm-bug", help="Markdown in the form of a bug report."),
+]
+TEMPLATES = ("vllm-bug",)
 FORMATS = ("markdown", "html", "json", "junit", "sarif")
 
 
 def report(
     run: Which = "latest",
     format_: Format = "markdown",
+    template: Template = None,
+    compare: Compare = None,
     output: Output = None,
     no_redact: NoRedact = False,
     show_redactions: ShowRedactions = False,
@@ -43,20 +55,37 @@ def report(
     """Write a stored run as a report, without secrets and names of this machine."""
     from .. import store
     from ..report.console import console
-    from ..report.documents import changes, document_of, stored_record
+    from ..report.documents import changes, compared, document_of, stored_record
     from ..report.redact import summary, this_machine
 
     if format_ not in FORMATS:
         raise UsageError(f"unknown format {quoted(format_)}; there is {', '.join(FORMATS)}")
-    path = store.find(store.runs_folder(runs), run)
-    record, removed = stored_record(path, None if no_redact else this_machine())
+    if template not in (None, *TEMPLATES):
+        raise UsageError(f"unknown template {quoted(template or '')}; there is {TEMPLATES[0]}")
+    if template is not None and format_ != "markdown":
+        raise UsageError(f"--template is Markdown; --format {format_} is not")
+    if compare is not None and format_ not in ("markdown", "html"):
+        raise UsageError(f"--compare is told in markdown or html, not in {format_}")
+    folder = store.runs_folder(runs)
+    path = store.find(folder, run)
+    known = None if no_redact else this_machine()
+    record, removed = stored_record(path, known)
     if show_redactions:
         whole, _ = stored_record(path, None)
         for at, now in changes(whole, record):
             print(printable(f"{at}: {now}"))
         print(f"removed: {summary(removed)}")
         return
-    text = _written(format_, record, lambda: document_of(record, removed))
+    if compare is None:
+        text = _written(format_, record, lambda: document_of(record, removed))
+    else:
+        other, also = stored_record(store.find(folder, compare), known)
+        removed = dict(Counter(removed) + Counter(also))
+        text = _written(format_, record, lambda: compared(other, record, removed))
+    if template is not None:
+        from ..report.vllm_bug import vllm_bug
+
+        text = vllm_bug(text, None)
     if output is None:
         print(text, end="")
     else:

@@ -152,7 +152,19 @@ class Section:
     parts: Sequence[Block]
 
 
-Block = Paragraph | Facts | Bullets | Table | Code | Excerpt | Chart | Grid | MemoryMap | Folded | Section
+Block = (
+    Paragraph
+    | Facts
+    | Bullets
+    | Table
+    | Code
+    | Excerpt
+    | Chart
+    | Grid
+    | MemoryMap
+    | Folded
+    | Section
+)
 
 
 @dataclass(frozen=True, slots=True)

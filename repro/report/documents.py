@@ -36,11 +36,24 @@ def document_of(record: Mapping[str, Any], removed: Mapping[str, int]) -> Docume
             from .check_document import check_document
 
             document = check_document(record)
+        case "specrepro/bisect@1":
+            from .bisect_document import bisect_document
+
+            document = bisect_document(record)
         case "specrepro/cut@1":
             document = _cut_document(record)
         case _:
             raise RunNotFoundError(f"there is no report of {schema}", hint="specrepro runs list")
     return replace(document, removed=tuple(removed.items()))
+
+
+def compared(
+    old: Mapping[str, Any], new: Mapping[str, Any], removed: Mapping[str, int]
+) -> Document:
+    """The document of what changed from one record to the other."""
+    from .compare_document import compare_document
+
+    return replace(compare_document(old, new), removed=tuple(removed.items()))
 
 
 def changes(before: Any, after: Any, at: str = "") -> Iterator[tuple[str, str]]:
