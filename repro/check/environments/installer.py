@@ -78,10 +78,12 @@ class Installer:
         *,
         without: Sequence[str] = (),
         torch_backend: str | None = None,
+        limits: Sequence[str] = (),
     ) -> str:
         """The text of `pylock.toml` for a requirement, which `folder` then holds.
 
-        `without`: packages that are left out though something wants them.
+        `without`: packages that are left out though something wants them; `limits`: constraints
+        besides those of the user.
         """
         wanted, target = folder / "requirements.in", folder / "pylock.toml"
         # in a file: a URL may hold a secret, and arguments are for everyone to read
@@ -91,6 +93,10 @@ class Installer:
             none = folder / "left-out.txt"
             none.write_text("".join(f"{w} ; python_version < '0'\n" for w in without), "utf-8")
             extra["UV_OVERRIDE"] = f"{self.variables.get('UV_OVERRIDE', '')} {none}".strip()
+        if limits:
+            more = folder / "limits.txt"
+            more.write_text("\n".join(limits) + "\n", encoding="utf-8")
+            extra["UV_CONSTRAINT"] = f"{self.variables.get('UV_CONSTRAINT', '')} {more}".strip()
         if torch_backend and "UV_HTTP_RETRIES" not in self.variables:
             extra["UV_HTTP_RETRIES"] = "1"  # that index was not asked for by the user
         options = ("--quiet", "--no-header", "--format", "pylock.toml", "--output-file", target)
@@ -142,13 +148,19 @@ class Installer:
         )
         return own
 
-    def check(self, python: Path) -> str:
-        """What uv holds against the set of packages there; "" for nothing."""
+    def check(self, python: Path, without: Sequence[str] = ()) -> str:
+        """What uv holds against the set of packages there, but for those left out on purpose; ""
+        for nothing.
+        """
         ended = self._run(["pip", "check", "--python", python], ASK_SECONDS)
         if ended.status == 0:
             return ""
         lines = [line for line in ended.complaints.splitlines() if line.startswith("The package")]
-        return redacted("; ".join(lines[:3]) or excerpt(ended.complaints), self._hidden)
+        if not lines:
+            return self._said(ended)
+        wanted = re.compile(rf"requires `(?:{'|'.join(map(re.escape, without))})\b")
+        kept = [line for line in lines if not (without and wanted.search(line))]
+        return redacted("; ".join(kept[:3]), self._hidden)
 
     def forget(self, names: Sequence[str] | None) -> None:
         """Let uv's cache go of these packages, of all for None; one it has not is no matter."""

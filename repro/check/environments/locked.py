@@ -47,7 +47,7 @@ def read_lock(text: str) -> tuple[Locked, ...]:
 
 def requirements(packages: Iterable[Locked], direct: str) -> str:
     """The packages as exact requirements with their hashes, one a line; `direct` stands for the
-    one that is a file or URL.
+    one that is a file or URL. (`==` would take a version with a local part too.)
 
     uv installs `pylock.toml` itself too, and then fetches again what it has cached wherever the
     server sends no validators: 1 GB of 3.7 for a second release of vLLM.
@@ -55,7 +55,7 @@ def requirements(packages: Iterable[Locked], direct: str) -> str:
     return "".join(
         " ".join(
             (
-                urldefrag(direct).url if p.direct else f"{p.name}=={p.version}",
+                urldefrag(direct).url if p.direct else f"{p.name}==={p.version}",
                 *(f"--hash=sha256:{digest}" for digest in p.hashes),
             )
         )

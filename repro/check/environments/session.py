@@ -21,6 +21,7 @@ from .interpreters import Interpreter
 from .making import Maker
 from .passing_on import CLOSED, secrets, uv_variables
 from .pruning import DEFAULT_LIMIT, GIB, Pruned, prune, remove
+from .resolving import Resolver
 from .shelf import Hold, Kept, Shelf, default_root
 
 SECONDS = 1800.0  # for one installation
@@ -191,16 +192,21 @@ class Environments:
         variables = read_variables(self._environ)
         hidden = secrets({**variables, "": asked.requirement, " ": " ".join(asked.indexes)})
         installer = self.installer(asked.indexes, variables, hidden)
-        maker = Maker(
-            shelf=self.shelf,
+        resolver = Resolver(
             installer=installer,
             # the Python that is known to work
             own=Interpreter(Path(sys.executable), ".".join(map(str, sys.version_info[:3]))),
             others=installer.interpreters,
+            pytorch=may_ask_pytorch(installer.variables),
+            told=self._told,
+        )
+        maker = Maker(
+            shelf=self.shelf,
+            installer=installer,
+            resolver=resolver,
             hidden=hidden,
             environ=self._environ,
             make_room=lambda wanted: self._make_room(wanted, installer),
-            pytorch=may_ask_pytorch(installer.variables),
             told=self._told,
         )
         maker.make(asked, needs(asked, word, self._environ, self._told), hold)

