@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
 
 from specrepro.repro.diagnose.facts import TEXT_LENGTH, Certainty
 from specrepro.repro.diagnose.read import read, read_text
-from specrepro.repro.diagnose.reading.registry import PARSERS, literals
+from specrepro.repro.diagnose.reading.registry import PARSERS, literals, parsers_of, search
 from specrepro.repro.diagnose.vocabulary import FAILURES, FAULTS, FIRST, KINDS
 
 _SPEC = importlib.util.spec_from_file_location(
@@ -62,6 +63,11 @@ def test_no_secret_gets_into_a_fact(secret: str) -> None:
     assert "abcdef123456" not in str(reading)
 
 
+def test_words_about_tokens_are_no_secrets() -> None:
+    text = "CUDA error: misaligned address, token throughput, num_tokens: 123456789, secretary"
+    assert read_text("a.log", text).of("cuda_error")[0].text == text
+
+
 def test_control_characters_of_the_log_get_into_no_text() -> None:
     reading = read_text(
         "a.log", "CUDA error: an illegal \x1b]0;x\x07 memory access\x9b31m \u202e\n"
@@ -80,6 +86,27 @@ def test_every_trigger_is_found_by_the_search() -> None:
     for parser in PARSERS:
         for trigger in parser.triggers:
             assert any(literal in trigger.encode() for literal in literals()), trigger
+
+
+def test_both_ways_of_finding_a_lines_parsers_find_the_same() -> None:
+    for content in fuzz.inputs(seed=2, count=300):
+        for line in content.decode("utf-8", "replace").split("\n"):
+            plain = {n for n, p in enumerate(PARSERS) if any(t in line for t in p.triggers)}
+            assert parsers_of(pure=True)(line) == parsers_of()(line) == plain
+
+
+def test_without_the_fast_search_a_log_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "\n".join(SEEDS)
+    fast = read_text("a.log", text)
+    # None in sys.modules is how Python itself says that a module cannot be imported
+    monkeypatch.setitem(sys.modules, "ahocorasick_rs", None)
+    for cached in (search, parsers_of):
+        cached.cache_clear()
+    try:
+        assert read_text("a.log", text) == fast
+    finally:
+        for cached in (search, parsers_of):
+            cached.cache_clear()
 
 
 def test_several_files_keep_their_facts_apart(tmp_path: Path) -> None:

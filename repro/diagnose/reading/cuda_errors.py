@@ -88,7 +88,8 @@ def _error(line: Line, following: Following, state: State) -> Iterator[Found]:
         return
     if plain is None:
         # the message may stand on the next line: a wrapped line, FlashInfer's, ggml's
-        plain = next((m for m in _MESSAGES if m[0] in joined(line, following, 3)), None)
+        whole = joined(line, following, 3)
+        plain = next((m for m in _MESSAGES if m[0] in whole), None)
     by = found["by"] if found else "prose"
     name, fault, code = _identity(by, text, plain)
     if fault is None and (blas := re.search(r"CUBLAS_STATUS_\w{1,40}", text)):
@@ -142,9 +143,10 @@ def _notes(line: Line, following: Following) -> tuple[str, int]:
     """torch's remarks behind the message, and the last line of them."""
     notes: list[str] = []
     last = line.number
-    for other in following():
+    for behind, other in enumerate(following()):
         text = other.text.strip()
-        if other.number > line.number + 24 or len(notes) >= 6:
+        # the first remark stands right behind the message, but for what a terminal wrapped
+        if (behind >= 4 and not notes) or len(notes) >= 6:
             break
         if text.startswith(
             (

@@ -43,16 +43,33 @@ _OWN: Mapping[str, tuple[str, ...]] = {
     "sanitizer_error": ("thread", "block", "address", "distance"),
 }
 _SECRETS = re.compile(
-    r"(?i)(api[-_]?key\W{1,8}|token\W{1,4}|secret\W{1,8}|password\W{1,8}|bearer )[\w\-./+=]{6,}"
+    r"(?i)(api[-_]?keys?['\"]?\s{0,2}[=: ]\s{0,2}[\[('\"]{0,3}|"
+    r"(?:token|secret|password)['\"]?\s{0,2}[=:]\s{0,2}['\"]{0,2}|bearer )[\w\-./+=]{6,}"
     r"|\b(?:hf|sk|ghp|gho|github_pat|glpat|xox[abp])[_-][\w\-]{8,}"
 )
+# One of these is in whatever the pattern finds; looking for them is cheaper.
+_HINTS = (
+    "api_key", "api-key", "apikey", "token=", "token:", "token'", 'token"', "token ", "secret",
+    "password", "bearer ", "hf_", "hf-", "sk_", "sk-", "ghp", "gho", "github_pat", "glpat", "xox",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Entry:
+    fact: Fact
+    count: int
+    last: int
+
+    def whole(self) -> Fact:
+        if self.count == self.fact.count and self.last == self.fact.last_line:
+            return self.fact
+        return replace(self.fact, count=self.count, last_line=self.last)
 
 
 @dataclass(slots=True)
 class _Kind:
-    first: list[Fact] = field(default_factory=list)
-    last: OrderedDict[Hashable, Fact] = field(default_factory=OrderedDict)
-    places: dict[Hashable, int] = field(default_factory=dict)
+    first: dict[Hashable, _Entry] = field(default_factory=dict)
+    last: OrderedDict[Hashable, _Entry] = field(default_factory=OrderedDict)
 
 
 @dataclass(slots=True)
@@ -81,9 +98,22 @@ class Keeper:
         line = found.line or read
         prefix = line.prefix if line.prefix.name or line.prefix.time else read.prefix
         claimed = Certainty.CLAIMED in (certainty, found.certainty)
+        values = {name: _clean(value) for name, value in found.values.items()}
+        # what is measured is kept line by line
+        identity: Hashable = line.number
+        if found.kind not in MEASURED:
+            own = _OWN.get(found.kind, ())
+            said = tuple(item for item in values.items() if item[0] not in own)
+            identity = (said, prefix.rank, prefix.process, prefix.pid, session, claimed)
+        kind = self._kinds.setdefault(found.kind, _Kind())
+        known = kind.first.get(identity) or kind.last.get(identity)
+        if known is not None:
+            known.count += line.prefix.repeats
+            known.last = line.number
+            return
         fact = Fact(
             kind=found.kind,
-            values={name: _clean(value) for name, value in found.values.items()},
+            values=values,
             source=self.source,
             line=line.number,
             certainty=Certainty.CLAIMED if claimed else Certainty.OBSERVED,
@@ -100,39 +130,33 @@ class Keeper:
             self._measure(fact)
         if fact.kind in FIRST:
             self._pin(session)
-        self._keep(fact)
+        entry = _Entry(fact, fact.count, fact.last_line)
+        if len(kind.first) < FIRST_KEPT:
+            kind.first[identity] = entry
+            return
+        kind.last[identity] = entry
+        if len(kind.last) > LAST_KEPT:
+            kind.last.popitem(last=False)
+            self.left_out[fact.kind] += 1
 
     def facts(self) -> Iterator[Fact]:
         """All that was kept, in order of line; then the summaries of what was measured."""
-        kept: dict[tuple[str, int, Hashable], Fact] = {}
-        for kind in self._kinds.values():
-            for fact in (*kind.first, *kind.last.values()):
-                kept[fact.kind, fact.line, _identity(fact)] = fact
+        kept = [
+            entry.whole()
+            for kind in self._kinds.values()
+            for entry in (*kind.first.values(), *kind.last.values())
+        ]
+        # measured facts are told apart by their line
+        there = {(fact.kind, fact.line) for fact in kept if fact.kind in MEASURED}
         extremes = [f for m in self._measures.values() for f in (m.least, m.greatest, m.last)]
         for fact in (*self._pinned, *extremes):
-            if (fact.kind, fact.line, _identity(fact)) not in kept:
-                kept[fact.kind, fact.line, _identity(fact)] = fact
+            if (fact.kind, fact.line) not in there:
+                there.add((fact.kind, fact.line))
+                kept.append(fact)
                 self.left_out[fact.kind] -= 1
         self.left_out = +self.left_out
-        yield from sorted(kept.values(), key=lambda fact: fact.line)
+        yield from sorted(kept, key=lambda fact: fact.line)
         yield from self._summaries()
-
-    def _keep(self, fact: Fact) -> None:
-        kind = self._kinds.setdefault(fact.kind, _Kind())
-        identity = _identity(fact)
-        place = kind.places.get(identity)
-        if place is not None:
-            kind.first[place] = _more(kind.first[place], fact)
-        elif identity in kind.last:
-            kind.last[identity] = _more(kind.last[identity], fact)
-        elif len(kind.first) < FIRST_KEPT:
-            kind.places[identity] = len(kind.first)
-            kind.first.append(fact)
-        else:
-            kind.last[identity] = fact
-            if len(kind.last) > LAST_KEPT:
-                kind.last.popitem(last=False)
-                self.left_out[fact.kind] += 1
 
     def _measure(self, fact: Fact) -> None:
         self._latest[fact.kind] = fact
@@ -179,28 +203,20 @@ class Keeper:
 
 def shown(text: str) -> str:
     """Text of a log as a fact holds it: printable, short, without what looks like a secret."""
-    cut = text[: TEXT_LENGTH + 1]
-    cut = _SECRETS.sub(lambda found: f"{found[1] or ''}***", cut.strip())
-    clean = printable(cut)
+    clean = printable(_without_secrets(text[: TEXT_LENGTH + 1].strip()))
     return clean if len(clean) <= TEXT_LENGTH else f"{clean[: TEXT_LENGTH - 1]}…"
+
+
+def _without_secrets(text: str) -> str:
+    low = text.lower()
+    if not any(hint in low for hint in _HINTS):
+        return text
+    return _SECRETS.sub(lambda found: f"{found[1] or ''}***", text)
 
 
 def _clean(value: Value) -> Value:
     if isinstance(value, str):
-        value = _SECRETS.sub(lambda found: f"{found[1] or ''}***", value[:VALUE_LENGTH])
-        return printable(value)
+        return printable(_without_secrets(value[:VALUE_LENGTH]))
     if isinstance(value, tuple):
         return tuple(printable(v[:VALUE_LENGTH]) if isinstance(v, str) else v for v in value)
     return value
-
-
-def _identity(fact: Fact) -> Hashable:
-    if fact.kind in MEASURED:
-        return fact.line
-    own = _OWN.get(fact.kind, ())
-    values = tuple((name, value) for name, value in fact.values.items() if name not in own)
-    return (values, fact.rank, fact.process, fact.pid, fact.session, fact.certainty)
-
-
-def _more(known: Fact, fact: Fact) -> Fact:
-    return replace(known, count=known.count + fact.count, last_line=fact.line)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 from .carriers import unwrap
 from .line import Line, Prefix
@@ -49,6 +50,8 @@ _STAMP = re.compile(
 )
 _REPEATED = re.compile(r" ?(?:\x1b\[\d+m)?\[repeated (\d{1,7})x across cluster\].{0,200}$")
 
+_GROUPS = re.compile(r"(?:PP|TP|DP|EP|PCP|DCP)\d+")
+_PLAIN = Prefix()
 _KINDS = (
     (("Worker", "VllmWorker", "RayWorker", "RayTrainWorker"), "worker"),
     (("EngineCore", "CoreEngine"), "engine_core"),
@@ -62,8 +65,7 @@ def peel(text: str, number: int) -> Line:
         text = _ANSI.sub("", text)
     if text.find("\r") >= 0:
         text = _last_drawn(text)
-    prefix = Prefix()
-    text, prefix = unwrap(text, prefix)
+    text, prefix = unwrap(text, _PLAIN)
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     text, prefix = _engine(text, prefix)
@@ -83,19 +85,9 @@ def _last_drawn(text: str) -> str:
 def _engine(text: str, prefix: Prefix) -> tuple[str, Prefix]:
     head = text[:REACH]
     # a header at a distance ends whatever stood before it
-    found = _HEADER.search(head)
-    before = head[: found.start()] if found else head
-    position, prefix = _processes(before, prefix, anywhere=found is not None)
-    if found:
-        prefix = replace(
-            prefix,
-            level=found["level"],
-            time=read_time(found["time"]) or prefix.time,
-            location=found["where"],
-            logged=True,
-            engine=prefix.engine or "vllm" if prefix.name else prefix.engine,
-        )
-        return text[found.end() :], prefix
+    if found := _HEADER.search(head):
+        return text[found.end() :], _inside(prefix, _headed(text[: found.end()]))
+    position, prefix = _processes(head, prefix, anywhere=False)
     text = text[position:]
     for pattern in (_SGLANG, _TRTLLM, _GLOG, _RANK, _MPI, _NCCL, _STAMP):
         if found := pattern.match(text):
@@ -105,6 +97,40 @@ def _engine(text: str, prefix: Prefix) -> tuple[str, Prefix]:
                 return _engine(text, prefix) if found.end() else (text, prefix)
             break
     return text, prefix
+
+
+@lru_cache(4096)
+def _headed(lead: str) -> Prefix:
+    """What a record header and all before it say. Lines of one record have the same."""
+    found = _HEADER.search(lead)
+    if found is None:
+        return _PLAIN
+    _, prefix = _processes(lead[: found.start()], _PLAIN, anywhere=True)
+    return replace(
+        prefix,
+        level=found["level"],
+        time=read_time(found["time"]),
+        location=found["where"],
+        logged=True,
+        engine="vllm" if prefix.name else None,
+    )
+
+
+def _inside(carrier: Prefix, own: Prefix) -> Prefix:
+    """The engine's prefix, completed by what its carrier said."""
+    if carrier is _PLAIN:
+        return own
+    return replace(
+        own,
+        name=own.name or carrier.name,
+        process=own.process or carrier.process,
+        rank=own.rank or carrier.rank,
+        pid=own.pid if own.pid is not None else carrier.pid,
+        time=own.time or carrier.time,
+        host=own.host or carrier.host,
+        engine=own.engine or carrier.engine,
+        carriers=(*carrier.carriers, *own.carriers),
+    )
 
 
 def _processes(head: str, prefix: Prefix, *, anywhere: bool) -> tuple[int, Prefix]:
@@ -118,7 +144,7 @@ def _processes(head: str, prefix: Prefix, *, anywhere: bool) -> tuple[int, Prefi
 
 def _named(found: re.Match[str], prefix: Prefix) -> Prefix:
     name = found["name"] + (f"_{found['group']}" if found["group"] else "")
-    ranks = re.findall(r"(?:PP|TP|DP|EP|PCP|DCP)\d+", name)
+    ranks = _GROUPS.findall(name)
     rank = "_".join(ranks) or (f"rank{found['rank']}" if found["rank"] else None)
     known = (kind for starts, kind in _KINDS if name.startswith(starts))
     kind = next(known, prefix.process)

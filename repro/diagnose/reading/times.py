@@ -7,6 +7,7 @@ guess. Months and days count in a leap year, so that stamps with and without a y
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import accumulate
 
 from ..facts import Clock, Time
@@ -35,6 +36,7 @@ _TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?$")
 _BOOT = re.compile(r"(\d{1,12})\.(\d{1,9})$")
 
 
+@lru_cache(4096)
 def read_time(text: str) -> Time | None:
     """The time that a stamp names; None for anything else. Never raises."""
     text = text.strip()
