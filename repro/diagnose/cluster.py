@@ -16,7 +16,6 @@ from typing import Any
 from ..errors import SpecreproError, UsageError
 from ..escape import printable, quoted
 from .facts import Clock, Fact
-from .read import read
 from .record import short, signature
 from .session import diagnose
 
@@ -65,9 +64,11 @@ def log_files(folder: Path) -> list[Path]:
 
 def look(path: str) -> Log:
     """Read and diagnose one log; what goes wrong with it is said in the result."""
+    from .survey import read_all
+
     name = printable(path)
     try:
-        reading = read([Path(path)])
+        reading = read_all([Path(path)])
         diagnoses = [one for one in diagnose(reading) if one.found]
     except (SpecreproError, OSError) as error:
         return Log(name, 0, (), printable(str(error)))

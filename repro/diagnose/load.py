@@ -10,6 +10,16 @@ from .situation import How, Notes, surest_first
 from .timeline import Course
 from .values import float_of, int_of
 
+# claims of the rules that are symptoms
+SYMPTOMS = {
+    "illegal_access": "illegal_access",
+    "out_of_memory": "out_of_memory",
+    "device_assert": "device_assert",
+    "garbage": "garbage",
+    "hang": "hang",
+    "low_acceptance": "acceptance_loss",
+}
+
 
 def note_load(notes: Notes, course: Course) -> None:
     loads = [f for f in course.facts if f.kind == "load"]
@@ -59,7 +69,6 @@ def note_claims(notes: Notes, facts: Sequence[Fact], claims: Mapping[str, str]) 
                 if name not in told and re.search(pattern, fact.text, re.IGNORECASE):
                     told[name] = fact
     notes.put("claim", list(told), told.values(), How.CLAIMED)
-    topics = {"garbage": "garbage", "hang": "hang", "low_acceptance": "acceptance_loss"}
-    symptoms = [topics[str(f.get("topic"))] for f in told.values() if f.get("topic") in topics]
+    symptoms = [name for claim, name in SYMPTOMS.items() if claim in told]
     if symptoms and "symptom" not in notes.seen:
-        notes.put("symptom", symptoms, told.values(), How.CLAIMED)
+        notes.put("symptom", symptoms, [told[c] for c in SYMPTOMS if c in told], How.CLAIMED)

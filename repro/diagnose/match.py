@@ -21,7 +21,7 @@ from .situation import SURENESS, How, Ref, Seen, Situation
 LIKELY = 0.7  # odds of 2 to 1
 POSSIBLE = -2.0  # odds of 1 to 7
 BEHIND = 1.5  # a class this far behind the best one is possible at most
-UNKNOWN_NEED = -0.4  # for each need that cannot be told
+UNKNOWN_NEED = -0.7  # for each need that cannot be told
 SHARE = {How.OBSERVED: 1.0, How.DERIVED: 1.0, How.DEFAULT: 0.75, How.CLAIMED: 0.5}
 # What a need that does not hold is worth, where its value is not sure enough to exclude.
 UNSURE = {How.DEFAULT: -1.2, How.CLAIMED: -1.5}

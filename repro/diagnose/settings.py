@@ -50,7 +50,9 @@ def _arguments(facts: Sequence[Fact]) -> dict[str, Fact]:
 
     found: dict[str, Fact] = {}
     for fact in facts:
-        if fact.kind == "engine_argument" and fact.get("value") is not None:
+        # an option that prose names was tried, or is proposed: it is not how this engine ran
+        given = fact.kind == "engine_argument" and fact.get("origin") != "prose"
+        if given and fact.get("value") is not None:
             name = str(fact.get("name")).replace("-", "_")
             if name not in found or rank(fact) < rank(found[name]):
                 found[name] = fact
@@ -112,8 +114,10 @@ def _speculation(notes: Notes, facts: Sequence[Fact], arguments: Mapping[str, Fa
         notes.put("spec", "on", metrics[:1], How.DERIVED)
     elif off:
         notes.put("spec", "off", off)
+    lengths = {fact.get("k") for fact in on if fact.certainty is Certainty.CLAIMED}
     for fact in on:
-        notes.put("k", number(fact.get("k")), [fact])
+        if fact.certainty is Certainty.OBSERVED or len(lengths - {None}) == 1:
+            notes.put("k", number(fact.get("k")), [fact])
         notes.put("method", text_of(fact.get("method")), [fact])
     argument = arguments.get("speculative_config.num_speculative_tokens")
     if argument:

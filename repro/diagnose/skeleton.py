@@ -20,10 +20,10 @@ from ..escape import printable, quoted
 from ..scenarios.declare import Declaration
 from ..scenarios.registry import declaration
 from .match import Standing
-from .read import read
 from .rules import FaultClass, load
 from .session import Diagnosis, diagnose, main_incident
 from .situation import Situation
+from .survey import read_all
 
 REPORT = "https://github.com/OWNER/REPOSITORY/issues/1"
 CASE_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -38,7 +38,7 @@ def skeleton(log: str, wanted: str | None, case_id: str) -> str:
         raise UsageError(
             f"{quoted(case_id)} is no name of a case", hint="words of a-z and 0-9 joined by -"
         )
-    found = main_incident(diagnose(read([Path(log)])))
+    found = main_incident(diagnose(read_all([Path(log)])))
     one = _class(found, wanted)
     pattern = _pattern(one)
     situation = found.situation if found else Situation()

@@ -12,7 +12,9 @@ from typing import Any
 from .. import store
 from ..errors import Exit, UsageError
 from ..escape import quoted
+from .facts import Reading
 from .record import SCHEMA, diagnosis_record
+from .rules import load
 from .session import diagnose
 
 Told = Callable[[str], None]
@@ -97,10 +99,20 @@ def _watched(folder: Path) -> list[Path]:
 
 
 def _one(paths: Sequence[Path]) -> dict[str, Any]:
+    reading = read_all(paths)
+    return {"logs": len(paths), **diagnosis_record(reading, diagnose(reading))}
+
+
+def read_all(paths: Sequence[Path]) -> Reading:
+    """Logs and pages to facts, with what the prose of pages says about experiments."""
     from .read import read
 
     reading = read(paths)
-    return {"logs": len(paths), **diagnosis_record(reading, diagnose(reading))}
+    if all(source.part != "prose" for source in reading.sources):
+        return reading
+    from .said import with_claims
+
+    return with_claims(reading, paths, load().claims)
 
 
 def _many(paths: Sequence[Path], jobs: int, told: Told) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def note_symptoms(notes: Notes, course: Course, claims: Mapping[str, str]) -> No
     note_xids(notes, [fact for fact in failures if fact.kind == "xid"])
     note_kernel_log(notes, course, failures)
     _device(notes, failures)
-    _host(notes, failures)
+    _host(notes, course, failures)
     _first(notes, course)
     _phase(notes, course)
     note_load(notes, course)
@@ -52,6 +52,9 @@ def _faults(notes: Notes, course: Course, failures: Sequence[Fact]) -> None:
         name = _fault(fact)
         if name:
             told.setdefault(name, []).append(fact)
+    first = _fault(course.first[0]) if course.first else None
+    if first and first != "hang":  # a standstill after a fault follows from it
+        told.pop("hang", None)
     exceptions = [f for f in failures if f.kind == "python_exception"]
     if exceptions and not told:
         told["exception"] = exceptions
@@ -142,8 +145,9 @@ def _device(notes: Notes, failures: Sequence[Fact]) -> None:
     notes.put("oom_where", texts(memory, "where"), memory)
 
 
-def _host(notes: Notes, failures: Sequence[Fact]) -> None:
-    stacks = [f for f in failures if f.kind == "python_exception"]
+def _host(notes: Notes, course: Course, failures: Sequence[Fact]) -> None:
+    # those that repeat a device error are no failures of their own, but their frames tell
+    stacks = [f for f in course.facts if f.kind == "python_exception"]
     frames = [
         str(frame)
         for f in stacks
@@ -151,9 +155,8 @@ def _host(notes: Notes, failures: Sequence[Fact]) -> None:
         for frame in (*given, f.get("top") or "", f.get("bottom") or "")
     ]
     notes.put("frame", frames, stacks)
-    said = [
-        f for f in failures if f.get("message") or f.kind in ("cuda_error", "oom", "kernel_log")
-    ]
+    spoken = ("cuda_error", "oom", "kernel_log")
+    said = [f for f in (*failures, *stacks) if f.get("message") or f.kind in spoken]
     messages = [f"{f.get('message') or ''} {f.get('api') or ''} {f.text}" for f in said]
     notes.put("message", messages, said)
     reports = [f for f in failures if f.kind == "cuda_error" and not f.get("secondary")]
@@ -188,14 +191,14 @@ def _phase(notes: Notes, course: Course) -> None:
         and isinstance(done := f.get("done"), int) and isinstance(of := f.get("total"), int)
         and done < of
     ]  # fmt: skip
-    stacks = [f for f in course.failures if f.kind == "python_exception"]
+    stacks = [f for f in course.facts if f.kind == "python_exception"]
     inside = [f for f in stacks if CAPTURE.search(" ".join(map(str, listed(f.get("frames")))))]
-    if served:
-        notes.put("phase", "serving", served[-1:], How.DERIVED)
-    elif inside or (capturing and capturing[-1] is _last_capture(course)):
+    if not served and (inside or (capturing and capturing[-1] is _last_capture(course))):
         notes.put("phase", "capture", inside or capturing[-1:], How.DERIVED)
     elif starting:
         notes.put("phase", "start", starting, How.DERIVED)
+    elif served:
+        notes.put("phase", "serving", served[-1:], How.DERIVED)
 
 
 def _last_capture(course: Course) -> Fact | None:

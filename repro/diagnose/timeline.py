@@ -21,6 +21,8 @@ NEAR = 900.0
 # The traceback of a worker is printed again by the engine core, and again by the server.
 PROCESSES = {"kernel": 0, "worker": 1, "scheduler": 1, "engine_core": 2, "api_server": 3}
 DEVICE = frozenset({"cuda_error", "device_assert", "oom"})
+# Facts that hold for later starts in the same source as well.
+OUTSIDE = frozenset({"command", "environment", "library", "gpu", "image", "host"})
 TRACEBACK = 300  # lines between the head of a traceback and the error it ends in
 # Signs of waiting: they come first only where nothing else did.
 WAITING = frozenset({"rpc_timeout", "sample_timeout", "collective_timeout", "heartbeat"})
@@ -53,7 +55,10 @@ def courses(reading: Reading) -> tuple[Course, ...]:
         clusters = _clusters(reading, incidents)
         if not clusters:
             quiet = tuple(f for f in reading.facts if f.source in group)
-            if quiet:
+            claimed = [f for f in quiet if f.kind in FAILURES]
+            if claimed:
+                clusters = [claimed]
+            elif quiet:
                 found.append(Course((), (), (), quiet))
         found += [_course(reading, group, cluster, clusters) for cluster in clusters]
     return tuple(found)
@@ -155,10 +160,18 @@ def _course(
 
 
 def _by_clock(cluster: Sequence[Fact]) -> tuple[list[Fact], list[Fact]]:
-    """Failures of the engine's own clock, and those of a kernel log beside it."""
+    """Failures of the engine's own clock, and those beside it.
+
+    Beside are the kernel log, and sources without a single time (a sanitizer's output) where others
+    have times.
+    """
     kernel = [fact for fact in cluster if fact.kind in KERNEL]
     others = [fact for fact in cluster if fact.kind not in KERNEL]
-    return (others, kernel) if others else (kernel, [])
+    if not others:
+        return kernel, []
+    timed = {fact.source for fact in others if fact.time is not None}
+    timeless = [fact for fact in others if timed and fact.source not in timed]
+    return [fact for fact in others if fact not in timeless], [*timeless, *kernel]
 
 
 def _ordered(facts: Iterable[Fact]) -> list[Fact]:
@@ -245,7 +258,11 @@ def _note(first: Sequence[Fact], beside: Sequence[Fact]) -> str:
     if first and first[0].time is None:
         notes.append("no times: by the order of lines")
     if beside:
-        notes.append("the kernel log has another clock: no order is told between the two")
+        kernel = all(fact.kind in KERNEL for fact in beside)
+        what = (
+            "the kernel log has another clock" if kernel else "what is beside has no common clock"
+        )
+        notes.append(f"{what}: no order is told between the two")
     return " · ".join(notes)
 
 
@@ -254,8 +271,8 @@ def _about(
 ) -> tuple[Fact, ...]:
     """The facts that describe an incident: of its sessions, and of sources without one.
 
-    A source that has only incidents of other clusters is left out, so is what another start of the
-    same log says, but for what is said before the first start (a command line, a shell).
+    A source that has only incidents of other clusters is left out, and so is what another start of
+    the same log says, but for what holds of all of them (the command line, the machine).
     """
     sessions: dict[int, set[int]] = {}
     for fact in cluster:
@@ -269,7 +286,7 @@ def _about(
         if own is None:
             if fact.source not in taken:
                 kept.append(fact)
-        elif fact.session in own or fact.session == 0:
+        elif fact.session in own or (fact.kind in OUTSIDE and fact.session < min(own)):
             kept.append(fact)
     inside = {id(fact) for fact in cluster}
     return tuple(f for f in kept if f.kind not in FAILURES or id(f) in inside)

@@ -54,8 +54,8 @@ def _told(fact: Fact) -> str:
             where = f"{fact.get('file')}:{fact.get('file_line')}"
             return f"device assert at {where}: {fact.get('expression') or fact.get('function')}"
         case "python_exception":
-            message = text_of(fact.get("message"))
-            return f"{fact.get('class')}: {message}" if message else str(fact.get("class"))
+            said = text_of(fact.get("message"))
+            return f"{fact.get('class')}: {said}" if said else str(fact.get("class"))
         case "sanitizer_error":
             what = f"{fact.get('tool') or 'compute-sanitizer'}: {fact.get('record')}"
             side = f" {fact.get('direction')} of {fact.get('bytes')} bytes"
