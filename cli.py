@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from . import __version__
 from .repro.commands.attach import attach
+from .repro.commands.bisecting import bisect
 from .repro.commands.check import check
 from .repro.commands.diagnose import diagnose
 from .repro.commands.emulate import emulate
@@ -24,6 +25,7 @@ from .repro.commands.run import run
 from .repro.commands.runs import app as runs
 from .repro.commands.sanitize import sanitize
 from .repro.commands.schema import schema
+from .repro.commands.session import app as session
 from .repro.commands.show import show
 from .repro.report.console import COLOR, Color
 
@@ -50,6 +52,8 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(check)
+app.command()(bisect)
+app.add_typer(session, name="session")
 app.command()(report)
 app.command()(attach)
 app.command()(diagnose)

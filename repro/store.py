@@ -30,6 +30,7 @@ LATEST = "latest"
 SHAPES = {
     "specrepro/run@1": {"run", "cases"},
     "specrepro/check@1": {"run", "case", "builds", "cause"},
+    "specrepro/bisect@1": {"run", "case", "result", "stages", "trials", "boundary"},
     "specrepro/diagnose@1": {"run", "sources", "engine", "first_failure", "classes", "incidents"},
 }
 

@@ -24,6 +24,10 @@ def _page(schema: str) -> Callable[..., None]:
             from .check_page import print_check
 
             return print_check
+        case "specrepro/bisect@1":
+            from .bisect_page import print_bisect
+
+            return print_bisect
         case "specrepro/diagnose@1":
             from .diagnose_page import print_diagnosis
 

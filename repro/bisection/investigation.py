@@ -1,0 +1,309 @@
+"""A whole bisection: releases, then the commits between two of them, then what else changed there.
+
+Everything is written into one run directory; the record at its end is all that pages are made of.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from .. import store
+from ..case import LoadedCase
+from ..check.builds import Builds
+from ..check.defects import Question
+from ..check.depth import Asked, Depth, Told
+from ..check.probes import load
+from ..check.settings import read_settings
+from ..check.source import members
+from ..check.web import Web
+from ..check.web import shown as shown_url
+from ..errors import Exit, InterruptedRunError, UntestableError, UsageError
+from ..escape import printable
+from ..run_record import environment
+from . import session
+from .boundary import Side, boundary
+from .candidates import Line, Wish, release_line
+from .commit_index import CommitIndex
+from .commits import End, between
+from .journal import Journal
+from .question import Ending, Find, Kind, Options, Result
+from .record import Stage, bisect_record, status
+from .repository import Repository
+from .session import Quest, Shown
+from .trials import Bench, LineBuilds, row_of
+from .verdicts import Observation, effective
+
+PROJECT = "vllm"
+# Depths at which one trial decides.
+EXACT = {"source", "kernel"}
+# Depths that read the engine's own code and nothing that is compiled: a clone will do.
+READ = {"source"}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a command line asks. again: that command line. options: how to search releases.
+    seconds: of one trial, None for what the depth allows. commit_index, variant: where wheels of
+    commits are, and which."""
+
+    case: LoadedCase
+    depth: Depth
+    question: Question
+    wish: Wish
+    options: Options
+    scan: bool
+    again: str
+    repo: Path | None = None
+    commit_index: str | None = None
+    variant: str | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The record, specrepro/bisect@1, and the status it ends with."""
+
+    record: dict[str, Any]
+    status: Exit
+
+
+def investigate(
+    plan: Plan, builds: Builds, folder: Path, *, anew: bool, told: Told, shown: Shown
+) -> Report:
+    """Search, or go on searching, and store the record in the session's run directory.
+
+    A session that the machine or a budget stopped stays open: the same command goes on with it.
+    Errors: UsageError, UntestableError (no index, no room to write), InterruptedRunError.
+    """
+    part = plan.case.case.check
+    if part is None:
+        raise UsageError(f"{plan.case.case.id} does not say which defects to look for in a build")
+    if plan.commit_index and not plan.repo:
+        raise UsageError(
+            "an index of commits does not list them",
+            hint="--repo names a clone of the engine's repository, which does",
+        )
+    if plan.repo and not plan.commit_index and plan.depth.name not in READ:
+        raise UsageError(
+            f"at depth {plan.depth.name} a commit needs a wheel",
+            hint="--commit-index URL names where they are",
+        )
+    repository = Repository(plan.repo) if plan.repo else None
+    began = time.monotonic()
+
+    def prepare() -> dict[str, Any]:
+        line = release_line(builds.files(), PROJECT, plan.wish)
+        return {"line": session.kept(Quest(session.RELEASES, line, plan.options, plan.scan))}
+
+    path, _ = session.take_up(folder, _asked(plan), prepare, anew=anew)
+    with store.held(path):
+        request = store.request(path)
+        asked = Asked(plan.case, part.records(), part.also, plan.question, plan.seconds, told, path)
+        opener = LineBuilds(builds, repository, PROJECT)
+        bench = Bench(plan.depth, asked, opener, path)
+        try:
+            stages, found = _search(plan, bench, request, repository, told, shown)
+        except KeyboardInterrupt as error:
+            raise InterruptedRunError(
+                "stopped; what was tried is kept", hint=f"the same command goes on: {plan.again}"
+            ) from error
+        except OSError as error:
+            raise UsageError(
+                f"a trial could not be written down: {error.strerror or error}",
+                where=printable(str(path)),
+                hint="with room there, the same command goes on",
+            ) from error
+        record = bisect_record(
+            _about(plan, path, request, began, builds.traffic), stages, found, scan=plan.scan
+        )
+        if stages[-1].result.ending not in {Ending.INFRA, Ending.BUDGET}:
+            store.finish(path, record)
+    return Report(record, status(stages))
+
+
+def _asked(plan: Plan) -> dict[str, Any]:
+    """What makes two command lines the same search."""
+    wish = plan.wish
+    return {
+        "case": plan.case.case.id,
+        "sha256": plan.case.sha256,
+        "depth": plan.depth.name,
+        "question": {
+            "defects": list(plan.question.defects),
+            "with": dict(plan.question.fixed),
+            "default_only": plan.question.default_only,
+        },
+        "find": str(plan.options.find),
+        "scan": plan.scan,
+        "within": wish.within,
+        "oldest": wish.oldest,
+        "newest": wish.newest,
+        "ends_given": plan.options.ends_given,
+        "prereleases": wish.prereleases,
+        "yanked": wish.yanked,
+        "full_download": wish.full_download,
+        "platform": wish.platform,
+        "repo": str(plan.repo.absolute()) if plan.repo else None,
+        "commit_index": shown_url(plan.commit_index) if plan.commit_index else None,
+        "variant": plan.variant,
+    }
+
+
+def _about(
+    plan: Plan, path: Path, request: Mapping[str, Any], began: float, traffic: tuple[int, int]
+) -> dict[str, Any]:
+    case = plan.case.case
+    return {
+        "run": {
+            "id": path.name,
+            "path": str(path),
+            "command": session.COMMAND,
+            "version": __version__,
+            "started": str(request["started"]),
+            "seconds": round(time.monotonic() - began, 3),
+        },
+        "environment": environment(),
+        "case": case.id,
+        "sha256": plan.case.sha256,
+        "title": case.title,
+        "report": case.report,
+        "cause": str(case.cause),
+        "depth": plan.depth.name,
+        "looked_at": plan.depth.looked_at,
+        "question": request["asked"]["question"],
+        "find": str(plan.options.find),
+        # of this process: a session that was taken up again had more
+        "traffic": {"requests": traffic[0], "bytes": traffic[1]},
+        "again": plan.again,
+    }
+
+
+def _search(
+    plan: Plan,
+    bench: Bench,
+    request: Mapping[str, Any],
+    repository: Repository | None,
+    told: Told,
+    shown: Shown,
+) -> tuple[list[Stage], dict[str, Any] | None]:
+    line = session.restored(request["line"]).line
+    stages = [_stage(Quest(session.RELEASES, line, plan.options, plan.scan), bench, told, shown)]
+    first = stages[0].result
+    located = first.kind in {Kind.FIRST_BAD, Kind.FIRST_GOOD}
+    if repository is not None and located:
+        stages.append(_commits(plan, bench, stages[0], repository, told, shown))
+    last = next((s for s in reversed(stages) if s.result.kind is not Kind.NONE), None)
+    if last is None or last.result.build is None or last.result.previous is None:
+        return stages, None
+    before, after = (_side(bench, last, b) for b in (last.result.previous, last.result.build))
+    found = boundary(before, after)
+    if repository is not None and last.name != session.RELEASES:
+        note = next(c.note for c in last.line.candidates if c.build == last.result.build)
+        on_main = repository.on_main(last.result.build)
+        found["commit"] = {"sha": last.result.build, "subject": note, "on_main": on_main}
+    return stages, found
+
+
+def _stage(quest: Quest, bench: Bench, told: Told, shown: Shown) -> Stage:
+    journal, result = session.search(quest, bench, told, shown)
+    return stage_of(quest, journal, result, bench.folder)
+
+
+def stage_of(quest: Quest, journal: Journal, result: Result, folder: Path) -> Stage:
+    """A line with all that is known of it."""
+    rows = {
+        event.log: row
+        for event in journal.events
+        if isinstance(event, Observation) and (row := row_of(folder, event)) is not None
+    }
+    find = Find(str(result.kind)) if str(result.kind) in set(Find) else quest.options.find
+    return Stage(quest.name, quest.line, find, journal.events, rows, result)
+
+
+def _commits(
+    plan: Plan,
+    bench: Bench,
+    releases: Stage,
+    repository: Repository,
+    told: Told,
+    shown: Shown,
+) -> Stage:
+    """The commits between the two releases at the boundary, searched in the same way."""
+    old, new = releases.result.previous or "", releases.result.build or ""
+    name = f"commit-{old}-{new}"
+    options = replace(plan.options, find=releases.find, ends_given=True)
+    kept = bench.folder / f"{name}.json"
+    if kept.is_file():
+        line = session.restored(json.loads(kept.read_text(encoding="utf-8"))).line
+    else:
+        told(f"the commits from {old} to {new}")
+        index = None
+        if plan.commit_index is not None:
+            settings = read_settings()
+            index = CommitIndex(
+                plan.commit_index,
+                lambda: Web(settings, told),
+                project=PROJECT,
+                variant=plan.variant,
+            )
+        read = plan.depth.name in READ
+        probes = [load(probe) for d in bench.asked.defects for probe in d.probes]
+        try:
+            line = between(
+                repository,
+                _end(releases, old),
+                _end(releases, new),
+                index=index,
+                relevant=(lambda paths: members(paths, probes)) if read else None,
+            )
+        except UntestableError as error:
+            # what the releases showed is not lost
+            ending = Ending.INFRA if error.temporary else Ending.UNTESTABLE
+            result = Result(Kind.NONE, ending, notes=(str(error), error.hint or ""))
+            return Stage("commit", Line(()), releases.find, (), {}, result)
+        store.write_json(kept, session.kept(Quest(name, line, options)))
+    return replace(_stage(Quest(name, line, options), bench, told, shown), name="commit")
+
+
+def _end(stage: Stage, build: str) -> End:
+    row = _row(stage, build)
+    return End(build, row["commit"] if row else None)
+
+
+def _row(stage: Stage, build: str) -> Mapping[str, Any] | None:
+    """The record of the latest trial of a build."""
+    for event in reversed(effective(list(stage.events))):
+        if isinstance(event, Observation) and event.build == build and event.log in stage.rows:
+            return stage.rows[event.log]
+    return None
+
+
+def _side(bench: Bench, stage: Stage, build: str) -> Side:
+    """A build at the boundary: its files are read again, from the cache where it has them."""
+    row = _row(stage, build)
+    question = bench.asked.question
+    counted = [
+        d for d in bench.asked.defects
+        if (d.id in question.defects if question.defects else not d.latent)
+    ]  # fmt: skip
+    probes = [load(probe) for defect in counted for probe in defect.probes]
+    candidate = next(c for c in stage.line.candidates if c.build == build)
+    try:
+        tree = bench.builds.open(candidate.word)
+        try:
+            names = members(tree.names(), probes)
+            about = [n for n in tree.find("METADATA") if n.endswith(".dist-info/METADATA")]
+            tree.fetch([*names, *about])
+            files = {name: tree.read(name) for name in names}
+            return Side(build, row, files, tree.read(about[0]) if len(about) == 1 else None)
+        finally:
+            tree.close()
+    except UntestableError:
+        # `boundary` says that the files could not be read
+        return Side(build, row)

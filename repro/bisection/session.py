@@ -1,0 +1,224 @@
+"""A bisection in a run directory: taken up again where it was left, tried on, written down.
+
+What was asked is hashed: the same command finds its own unfinished session and goes on. The line of
+candidates is kept with it, so that a release which appears meanwhile does not move the ground.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .. import store
+from ..check.depth import Told
+from ..errors import RunNotFoundError, UsageError
+from ..records import to_json
+from . import trials
+from .candidates import Candidate, Line
+from .costs import Costs
+from .interval import Interval
+from .journal import Journal
+from .question import Ending, Find, Kind, Options, Result, Trial
+from .search import Search
+from .timeline import scanned
+from .trials import Bench
+from .verdicts import (
+    Bad,
+    Good,
+    Infra,
+    Mark,
+    Observation,
+    Opened,
+    Other,
+    Untestable,
+    effective,
+)
+
+COMMAND = "bisect"
+RELEASES = "release"
+SCAN_TRIALS = 2  # of a build, where the machine or the network failed
+SCAN_FAILURES = 4  # of them in a row, at which a scan stops
+
+MOST_SAID = 90  # characters of a reason in a line
+# Takes one line for a person about a trial that ended.
+Shown = Callable[[str], None]
+
+
+def take_up(
+    folder: Path, asked: Mapping[str, Any], prepare: Callable[[], Mapping[str, Any]], *, anew: bool
+) -> tuple[Path, bool]:
+    """The run directory of what is asked, and whether it was begun before.
+
+    `prepare` says what else to keep of a new one. anew: leave one that was begun alone.
+    """
+    key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    if not anew:
+        for run in store.stored(folder):
+            if run.command == COMMAND and run.state == "cut off" and _key(run.path) == key:
+                return run.path, True
+    request = {"key": key, "asked": dict(asked), **prepare()}
+    return store.create(folder, COMMAND, request), False
+
+
+def _key(path: Path) -> str | None:
+    try:
+        return str(store.request(path).get("key"))
+    except RunNotFoundError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Quest:
+    """One line to search: its name in the session, what is sought on it, and how."""
+
+    name: str
+    line: Line
+    options: Options
+    scan: bool = False
+
+
+def kept(quest: Quest) -> dict[str, Any]:
+    """A line as it is kept. How long to search is no part of it."""
+    line = quest.line
+    options = replace(quest.options, budget_seconds=None, budget_trials=None)
+    return {
+        "name": quest.name,
+        "scan": quest.scan,
+        "options": to_json(options),
+        "candidates": [[c.build, c.opens, c.note] for c in line.candidates],
+        "unavailable": dict(line.unavailable),
+        "left_out": list(line.left_out),
+    }
+
+
+def restored(record: Mapping[str, Any]) -> Quest:
+    """What was kept. UsageError for what this version did not write."""
+    try:
+        options = dict(record["options"])
+        options |= {"find": Find(options["find"]), "costs": Costs(**options["costs"])}
+        line = Line(
+            tuple(Candidate(*map(str, three)) for three in record["candidates"]),
+            {str(build): str(why) for build, why in record["unavailable"].items()},
+            tuple(map(str, record["left_out"])),
+        )
+        return Quest(str(record["name"]), line, Options(**options), bool(record["scan"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(
+            "a line of candidates is not as this version keeps them",
+            hint="--restart begins the search anew",
+        ) from error
+
+
+def search(quest: Quest, bench: Bench, told: Told, shown: Shown) -> tuple[Journal, Result]:
+    """Try builds until there is a result; every trial is in the journal before the next begins.
+
+    Errors: UsageError where the journal is of another search; OSError where it cannot be written.
+    """
+    journal = open_journal(bench.folder, quest)
+    journal.append(Opened())
+    engine = engine_of(quest, journal)
+    candidates = {candidate.build: candidate for candidate in quest.line.candidates}
+    while not isinstance(step := next_step(quest, engine), Result):
+        for trial in step:
+            told(f"{trial.build[:12]} ({trial.purpose})")
+            seen = trials.run(bench, candidates[trial.build], trial.number)
+            journal.append(seen)
+            engine.add(seen)
+            shown(narrowed(quest, engine, seen))
+    return journal, step
+
+
+def open_journal(folder: Path, quest: Quest) -> Journal:
+    """The journal of a line. UsageError where there is one of another search.
+
+    How long to search is no part of it: the same search may be gone on with for longer.
+    """
+    return Journal.open(folder / f"{quest.name}.jsonl", header(folder, quest))
+
+
+def header(folder: Path, quest: Quest) -> dict[str, Any]:
+    """What the verdicts of a journal hang on: all that was asked, by its hash, and the line."""
+    return {
+        "asked": str(store.request(folder).get("key")),
+        "line": quest.name,
+        "candidates": list(quest.line.builds),
+    }
+
+
+def engine_of(quest: Quest, journal: Journal) -> Search:
+    """The search as far as its journal has come."""
+    return Search(quest.line.builds, quest.line.unavailable, journal.events, quest.options)
+
+
+def next_step(quest: Quest, engine: Search) -> Sequence[Trial] | Result:
+    """What to try next, or the result: of a search, or of going through the whole line."""
+    if not quest.scan:
+        return engine.next()
+    counted = effective(engine.events)
+    opened = max((i for i, event in enumerate(counted) if isinstance(event, Opened)), default=-1)
+    tried: dict[str, int] = {}
+    failed: dict[str, int] = {}
+    done: set[str] = set()
+    in_a_row = 0
+    for at, event in enumerate(counted):
+        if isinstance(event, Observation):
+            tried[event.build] = tried.get(event.build, 0) + 1
+            # what failed for the machine is tried anew by another process
+            if not isinstance(event.verdict, Infra):
+                done.add(event.build)
+            elif at > opened:
+                failed[event.build] = failed.get(event.build, 0) + 1
+                in_a_row += 1
+                continue
+            in_a_row = 0
+    if in_a_row >= SCAN_FAILURES:
+        reason = f"{in_a_row} trials in a row failed for the machine or the network"
+        return Result(Kind.NONE, Ending.INFRA, notes=(reason,))
+    marked = {event.build for event in counted if isinstance(event, Mark)}
+    for build in quest.line.builds:
+        open_ = failed.get(build, 0) < SCAN_TRIALS and build not in done | marked
+        if open_ and build not in quest.line.unavailable:
+            return [Trial(build, tried.get(build, 0) + 1, "scan")]
+    return scanned(quest.line.builds, engine.events, quest.options.find, quest.line.unavailable)
+
+
+def narrowed(quest: Quest, engine: Search, seen: Observation) -> str:
+    """A trial in one line: what came of it, what is left, how long that may take."""
+    verdict = seen.verdict
+    match verdict:
+        case Bad(signature=said):
+            what = f"bad   {said}"
+        case Good():
+            what = "good"
+        case Other(signature=said):
+            what = f"another fault   {said}"
+        case Untestable(reason=said):
+            what = f"untestable   {said}"
+        case Infra(reason=said):
+            what = f"failed   {said}"
+    line = f"{seen.build[:12]:<12}  {what[:MOST_SAID]}   {seen.seconds + seen.setup:.1f} s"
+    left = _left(quest, engine)
+    return f"{line}   · {left}" if left else line
+
+
+def _left(quest: Quest, engine: Search) -> str:
+    """How many builds may be the boundary, and what it takes to tell; "" before that is known."""
+    seen = [one for one in effective(engine.events) if isinstance(one, Observation)]
+    each = sum(one.seconds + one.setup for one in seen) / len(seen) if seen else 0.0
+    if quest.scan:
+        line = quest.line
+        count = len(line.builds) - len(line.unavailable) - len({one.build for one in seen})
+        return f"{count} left, {count * each:.0f} s" if count > 0 else ""
+    step = engine.known().step
+    if not isinstance(step, Interval):
+        return ""
+    candidates = len(step.cells) - 1
+    if candidates < 2:
+        return ""
+    trials = math.ceil(math.log2(candidates))
+    return f"{candidates} left, {trials} trial{'s'[: trials != 1]} or so, {trials * each:.0f} s"

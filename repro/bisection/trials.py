@@ -1,0 +1,104 @@
+"""One trial: a build is asked at a depth, its answer kept as a file, and a verdict made of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .. import store
+from ..check.builds import Builds
+from ..check.defects import BuildVerdict
+from ..check.depth import NOWHERE, Asked, Depth, Opener, untestable_record
+from ..check.tree import Tree
+from ..errors import UntestableError
+from .candidates import Candidate
+from .repository import SHA, Repository
+from .verdicts import Bad, Good, Infra, Observation, Untestable, Verdict
+
+FOLDER = "trials"
+# What differs between builds that fail in the same way.
+LOG = re.compile(FOLDER + r"/[\w.+!-]+\.json")
+CHANGING = re.compile(r"\S*/\S*|\b[0-9a-f]{7,64}\b|v?\d[\w.+!-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What trials are run with. folder: of the session; rows go to `trials/` in it."""
+
+    depth: Depth
+    asked: Asked
+    builds: Opener
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class LineBuilds:
+    """Opens what is on a line: commits of a clone, and releases, also such as were yanked: whether
+    these are candidates was decided before. An `Opener`."""
+
+    builds: Builds
+    repository: Repository | None
+    project: str
+
+    def open(self, spec: str) -> Tree:
+        if self.repository is not None and SHA.fullmatch(spec):
+            return self.repository.tree(spec, self.project)
+        return self.builds.open(spec, yanked=True)
+
+
+def run(bench: Bench, candidate: Candidate, number: int) -> Observation:
+    """Try a build once. OSError where its record cannot be kept."""
+    began = time.monotonic()
+    log = f"{FOLDER}/{candidate.build}-{number}.json"
+    # what a depth leaves of a trial must not be taken for another one's
+    own = (bench.folder / log).with_suffix("")
+    own.mkdir(parents=True, exist_ok=True)
+    try:
+        row = bench.depth.answer(candidate.word, bench.builds, replace(bench.asked, folder=own))
+    except UntestableError as error:
+        row = untestable_record(replace(NOWHERE, version=candidate.build), error)
+    seconds = round(time.monotonic() - began, 3)
+    row |= {"seconds": seconds}
+    with contextlib.suppress(OSError):
+        own.rmdir()  # nothing was left
+    store.write_json(bench.folder / log, row)
+    return Observation(candidate.build, number, verdict(row, candidate.build), seconds, log)
+
+
+def verdict(row: Mapping[str, Any], build: str) -> Verdict:
+    """What the record of a build says of the defects that are looked for. Pure.
+
+    A build that is not the commit that was asked for says nothing about it.
+    """
+    if SHA.fullmatch(build) and row["commit"] and not _same(str(row["commit"]), build):
+        reason = f"the wheel of commit {build[:12]} was built from {row['commit'][:12]}"
+        return Untestable(reason, "wheel of another commit")
+    if row["verdict"] == BuildVerdict.AFFECTED:
+        return Bad(" + ".join(dict.fromkeys(acting["defect"] for acting in row["exposure"])))
+    if row["verdict"] == BuildVerdict.NOT_AFFECTED:
+        return Good()
+    reason = "; ".join(row["reasons"]) or "no reason was given"
+    if row.get("temporary"):
+        return Infra(reason)
+    return Untestable(reason, CHANGING.sub("#", reason))
+
+
+def row_of(folder: Path, observation: Observation) -> dict[str, Any] | None:
+    """The kept record of a trial, None where it is not there any more or is not readable."""
+    if not LOG.fullmatch(observation.log):
+        return None
+    try:
+        row = json.loads((folder / observation.log).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _same(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)

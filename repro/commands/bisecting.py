@@ -1,0 +1,235 @@
+"""`specrepro bisect`: the build that brought a defect of a case, or took it away."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import UsageError
+from ..escape import printable, quoted
+from .looking import (
+    Cache,
+    DefaultOnly,
+    Defects,
+    Depth,
+    FullDownload,
+    Model,
+    Offline,
+    With,
+    depth_of,
+)
+from .options import Json, OneCase, Quiet, Runs, Timeout, Verbose, assignments
+
+GoodEnd = Annotated[
+    str | None,
+    typer.Option("--good", metavar="VERSION", help="A release without the defect [walks back]."),
+]
+BadEnd = Annotated[
+    str | None,
+    typer.Option("--bad", metavar="VERSION", help="A release with the defect [the newest]."),
+]
+FindWhat = Annotated[
+    str | None,
+    typer.Option("--find", metavar="regression|fix", help="[by the order of the ends]"),
+]
+Within = Annotated[
+    str,
+    typer.Option("--vllm", metavar="RANGE", help="Search in 0.11.0..0.33.0 only, or in a list."),
+]
+Pin = Annotated[
+    list[str] | None,
+    typer.Option("--pin", metavar="NAME=VALUE", help="Fix a switch of the engine in every build."),
+]
+Scan = Annotated[
+    bool, typer.Option("--scan", help="Try every build and print them all, not only a boundary.")
+]
+Pre = Annotated[bool, typer.Option("--pre", help="Take pre-releases in.")]
+Yanked = Annotated[bool, typer.Option("--yanked", help="Take yanked releases in.")]
+Repo = Annotated[
+    Path | None,
+    typer.Option("--repo", metavar="DIR", help="A clone of vLLM: go on to the commit."),
+]
+CommitIndexUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--commit-index",
+        metavar="URL",
+        envvar="SPECREPRO_COMMIT_INDEX",
+        help="Where wheels of commits are [commits are read from the clone].",
+    ),
+]
+Variant = Annotated[
+    str | None,
+    typer.Option("--variant", metavar="NAME", help="Which wheels of a commit, as in cu130."),
+]
+Confidence = Annotated[
+    float, typer.Option("--confidence", help="Where a trial does not decide: when to stop.")
+]
+Budget = Annotated[
+    float | None,
+    typer.Option("--budget", metavar="SECONDS", min=0.1, help="Stop after so long, resumable."),
+]
+MostTrials = Annotated[
+    int | None, typer.Option("--max-trials", metavar="N", min=1, help="Stop after N trials.")
+]
+Restart = Annotated[
+    bool, typer.Option("--restart", help="Begin anew, although the same search was begun before.")
+]
+SOUGHT = {"regression": "first_bad", "fix": "first_good"}
+# `--pin` fixes what an engine decides by itself; `--with` takes every setting
+SWITCHES = ("runner", "async", "prefix_caching")
+
+
+def bisect(
+    context: typer.Context,
+    case: OneCase,
+    good: GoodEnd = None,
+    bad: BadEnd = None,
+    find: FindWhat = None,
+    vllm: Within = "",
+    scan: Scan = False,
+    depth: Depth = "source",
+    defect: Defects = None,
+    with_: With = None,
+    pin: Pin = None,
+    default_only: DefaultOnly = False,
+    model: Model = None,
+    pre: Pre = False,
+    yanked: Yanked = False,
+    repo: Repo = None,
+    commit_index: CommitIndexUrl = None,
+    variant: Variant = None,
+    confidence: Confidence = 0.99,
+    budget: Budget = None,
+    max_trials: MostTrials = None,
+    restart: Restart = False,
+    cache: Cache = None,
+    offline: Offline = False,
+    allow_full_download: FullDownload = False,
+    timeout: Timeout = None,
+    runs: Runs = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Find the release, or the commit, at which a defect of a case begins or ends."""
+    from .. import store
+    from ..bisection.candidates import Wish, direction
+    from ..bisection.investigation import EXACT, Plan, investigate
+    from ..bisection.question import Find, Options
+    from ..case import load_cases
+    from ..check import survey
+    from ..check.builds import Builds
+    from ..report.bisect_document import bisect_document
+    from ..report.bisect_page import print_bisect
+    from ..report.console import console, print_json
+    from ..report.markdown import markdown
+
+    if find is not None and find not in SOUGHT:
+        raise UsageError(f"--find is {' or '.join(SOUGHT)}, not {quoted(find)}")
+    if scan and depth not in EXACT:
+        raise UsageError(f"--scan tries every build, which depth {depth} makes too dear")
+    loaded = load_cases([case])
+    if len(loaded) != 1:
+        raise UsageError(f"{quoted(case)} holds {len(loaded)} cases; bisect takes one")
+    question = survey.questions(loaded[0], defect or (), _fixed(with_, pin), default_only)
+    sought = direction(good, bad, Find(SOUGHT[find]) if find else None, scan=scan)
+    first_bad = sought is Find.FIRST_BAD
+    oldest, newest = (good, bad) if first_bad else (bad, good)
+    options = Options(
+        find=sought,
+        exact=depth in EXACT,
+        confidence=confidence,
+        ends_given=good is not None,
+        budget_seconds=budget,
+        budget_trials=max_trials,
+    )
+    # a cancelled job gets SIGTERM: it ends as an interrupt does, with the line to resume
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with (
+        _narrowing(quiet or json_) as (told, shown),
+        Builds(
+            cache=cache, offline=offline, allow_full_download=allow_full_download, told=told
+        ) as builds,
+    ):
+        plan = Plan(
+            case=loaded[0],
+            depth=depth_of(depth, model=model, told=told),
+            question=question,
+            wish=Wish(vllm, oldest, newest, pre, yanked, allow_full_download),
+            options=options,
+            scan=scan,
+            again=_again(context.params),
+            repo=repo,
+            commit_index=commit_index,
+            variant=variant,
+            seconds=timeout,
+        )
+        folder = store.runs_folder(runs)
+        report = investigate(plan, builds, folder, anew=restart, told=told, shown=shown)
+    path = Path(report.record["run"]["path"]) / "report.md"
+    path.write_text(markdown(bisect_document(report.record)), encoding="utf-8")
+    if json_:
+        print_json(report.record)
+    else:
+        print_bisect(console(), report.record, quiet=quiet, verbose=verbose)
+    raise typer.Exit(int(report.status))
+
+
+def _fixed(with_: list[str] | None, pin: list[str] | None) -> dict[str, str]:
+    """Settings of both options: at a depth that runs nothing a pin is a setting like others."""
+    fixed, pinned = assignments(with_, "--with"), assignments(pin, "--pin")
+    for name in pinned:
+        if name not in SWITCHES:
+            raise UsageError(
+                f"--pin fixes {', '.join(SWITCHES)}, not {quoted(name)}",
+                hint="--with NAME=VALUE fixes any setting of the question",
+            )
+        if fixed.get(name, pinned[name]) != pinned[name]:
+            raise UsageError(f"--with and --pin say two things of {name}")
+    return fixed | pinned
+
+
+@contextmanager
+def _narrowing(silent: bool) -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
+    """What takes a line about what goes on, and one about a trial that ended; both on stderr."""
+    from ..report.console import console
+
+    out = console(stderr=True)
+    if silent:
+        yield (lambda line: None), (lambda line: None)
+        return
+
+    def ended(line: str) -> None:
+        out.print(printable(line), soft_wrap=True)
+
+    if not out.is_terminal or out.is_dumb_terminal:
+        yield (lambda line: None), ended
+        return
+    with out.status("looking for the builds") as status:
+        yield (lambda line: status.update(printable(line))), ended
+
+
+def _again(given: Mapping[str, Any]) -> str:
+    """The command line that asks the same, with the options that were given and no secret."""
+    from ..check.web import shown
+
+    words = ["specrepro", "bisect", str(given["case"])]
+    for name in (
+        "good", "bad", "find", "vllm", "scan", "depth", "defect", "with_", "pin", "default_only",
+        "model", "pre", "yanked", "repo", "commit_index", "variant", "budget", "max_trials",
+        "cache", "offline", "allow_full_download", "timeout", "runs",
+    ):  # fmt: skip
+        option, value = "--" + name.strip("_").replace("_", "-"), given[name]
+        if value is True:
+            words.append(option)
+        elif value not in (None, False, "", "source"):
+            for one in value if isinstance(value, list) else [value]:
+                words += [option, shown(str(one)) if name == "commit_index" else str(one)]
+    return shlex.join(words)
