@@ -27,6 +27,9 @@ from .redact import summary
 LONGEST_LINE = 10_000  # characters of one line of text
 MOST_LINES = 20_000  # lines of one log; the middle is left out
 COLORS = ("#3b7dd8", "#c2570c", "#0f8a5f", "#9333ea", "#c02c50", "#6b7280")
+DASHES = ("none", "7, 4", "2, 4", "10, 3, 2, 3")
+GUIDE = "rgba(127, 127, 127, 0.4)"
+MOST_COUNTED = 10  # up to here whole numbers get a line each
 BAND = 1_000  # width of a memory map, in its own units
 NARROWEST = 4  # of a stretch of it that must be seen
 
@@ -95,8 +98,9 @@ def _lines(code: Code) -> str:
     return "\n".join(_short(line.expandtabs(8)) for line in lines)
 
 
-def _chart(chart: Chart, number: int) -> Any:
-    """The SVG of a chart, as markup. Its numbers are in a table beside it."""
+def _chart(chart: Chart, at: str) -> Any:
+    """The SVG of a chart, as markup. at: its place in the document, `2.3`. Its numbers are in a
+    table beside it."""
     import markupsafe
     import pygal
     from pygal.style import Style
@@ -107,8 +111,11 @@ def _chart(chart: Chart, number: int) -> Any:
         foreground="currentColor",
         foreground_strong="currentColor",
         foreground_subtle="currentColor",
-        guide_stroke_color="currentColor",
-        major_guide_stroke_color="currentColor",
+        guide_stroke_color=GUIDE,
+        major_guide_stroke_color=GUIDE,
+        opacity="1",
+        title_font_size=13,
+        legend_font_size=13,
         font_family="inherit",
         colors=COLORS,
     )
@@ -124,20 +131,29 @@ def _chart(chart: Chart, number: int) -> Any:
         truncate_label=16,
         legend_at_bottom=True,
         include_x_axis=True,
+        max_scale=6,
+        disable_xml_declaration=True,
     )
-    drawn.uuid = f"chart{number}"
+    drawn.uuid = at.replace(".", "-")  # in its style a point would begin a class
     drawn.x_labels = [printable(label) for label in chart.x]
     step = max(1, len(chart.x) // 16)
     drawn.x_labels_major = drawn.x_labels[::step]
-    for name, values in chart.series:
-        drawn.add(printable(name), list(values))
-    return markupsafe.Markup(_without_script(drawn.render_tree(), chart.title))  # noqa: S704
+    numbers = [value for _, values in chart.series for value in values if value is not None]
+    if numbers and max(numbers) <= MOST_COUNTED and all(v == int(v) >= 0 for v in numbers):
+        drawn.y_labels = range(int(max(numbers)) + 1)  # tokens are not counted in tenths
+    for number, (name, values) in enumerate(chart.series):
+        # the first is widest, so that it is seen below one that runs with it
+        width, dashes = max(2, 5 - 2 * number), DASHES[number % len(DASHES)]
+        drawn.add(printable(name), list(values), stroke_style={"width": width, "dasharray": dashes})
+    return markupsafe.Markup(_without_script(drawn.render(), chart.title))  # noqa: S704
 
 
-def _without_script(root: Any, title: str) -> str:
-    """The SVG as text: no script, no comment, and named for who cannot see it."""
+def _without_script(drawn: str, title: str) -> str:
+    """The SVG without its script and comments, named for who cannot see it."""
     from xml.etree import ElementTree
 
+    ElementTree.register_namespace("", "http://www.w3.org/2000/svg")
+    root = ElementTree.fromstring(drawn)  # noqa: S314 - pygal has written it a moment ago
     for parent in list(root.iter()):
         for child in list(parent):
             name = child.tag.rpartition("}")[2] if isinstance(child.tag, str) else "comment"

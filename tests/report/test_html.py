@@ -158,6 +158,14 @@ def test_a_chart_has_its_numbers_beside_it() -> None:
     assert "<!--" not in text
 
 
+def test_the_style_of_a_chart_reaches_it() -> None:
+    chart = Section("s", [Chart("t", "x", "y", ["1", "2"], [("all", [4.0, 1.0])])])
+    text = html(Document("t", ("r",), "bad", [chart], "w", "r", "v"))
+    [name] = re.findall(r'<svg[^>]* id="([^"]*)"', text)
+    assert re.fullmatch(r"[a-z0-9-]+", name)  # no character that a selector reads otherwise
+    assert f"#{name} .plot" in text
+
+
 def test_accesses_past_the_end_are_drawn_past_the_end() -> None:
     memory = MemoryMap("t", 100, None, [Span(100, 109, "x", True), Span(0, 9, "y", True)])
     text = html(Document("t", ("r",), "bad", [memory], "w", "r", "v"))
