@@ -184,7 +184,8 @@ class _One:
                     self._failed[what] += 1
                     self._failed_first.setdefault(what, line.number)
                     continue
-                self._keep(found, line, max(session, self._state.session))
+                owned = self._state.owned(line)
+                self._keep(found, owned, max(session, self._state.session))
 
     def claims(self, part: Segment) -> None:
         """Read what the prose of a page claims."""

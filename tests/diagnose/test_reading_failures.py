@@ -203,6 +203,19 @@ def test_a_traceback_that_another_led_to_is_chained() -> None:
     ]
 
 
+def test_raw_lines_of_a_traceback_are_of_the_process_that_began_it() -> None:
+    text = "\n".join(
+        [
+            "[2026-08-24 10:02:01 TP3] Scheduler hit an exception: " + TRACE[0],
+            *TRACE[1:],
+            "",
+            "CUDA error: misaligned address",
+        ]
+    )
+    found = facts(text, "cuda_error")
+    assert [(fact.rank, fact.time is None) for fact in found] == [("TP3", False), (None, True)]
+
+
 def test_the_same_traceback_again_is_counted_not_repeated() -> None:
     once = [f"{WORKERS[0]} {line}" for line in TRACE]
     fact = only("\n".join(once * 5), "python_exception")

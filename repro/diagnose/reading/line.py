@@ -67,9 +67,11 @@ class State:
     """What reading one source remembers from line to line. Bounded: it holds no text of the log.
 
     prose: the source is what a person wrote around blocks.
-    starts: processes that announced an engine in this session. lengths: max-model-len lines of it.
-    blocking: CUDA_LAUNCH_BLOCKING=1 was seen. read_to: kind of record and key of a process → last
-    line that such a record took. chained: key → line where one traceback led on to the next.
+    starts: processes that announced an engine in this session; lengths: max-model-len lines of it.
+    blocking: CUDA_LAUNCH_BLOCKING=1 was seen.
+    read_to: kind of record and key of a process → last line that such a record took.
+    owner: last line of the last traceback, and the prefix of its first; raw lines have none.
+    chained: key of a process → line where one traceback led on to the next.
     """
 
     prose: bool = False
@@ -80,7 +82,15 @@ class State:
     blocking: bool = False
     read_to: dict[tuple[str, str | None, int | None], int] = field(default_factory=dict)
     chained: dict[tuple[str | None, int | None], int] = field(default_factory=dict)
+    owner: tuple[int, Prefix] = (0, Prefix())
     sanitizer: Sanitizer = field(default_factory=Sanitizer)
+
+    def owned(self, line: Line) -> Line:
+        """The line with the prefix of the traceback that it is part of, if it has none itself."""
+        last, prefix = self.owner
+        if line.number > last or line.prefix.name or line.prefix.time or line.prefix.logged:
+            return line
+        return Line(line.text, line.number, prefix)
 
     def take(self, record: str, line: Line, last: int) -> None:
         """A record that began on `line` reaches to line `last`."""

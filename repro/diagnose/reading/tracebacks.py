@@ -70,6 +70,7 @@ def _traceback(line: Line, following: Following, state: State) -> Iterator[Found
     _follow(trace, line, following)
     if trace.last is not None:
         state.take("trace", line, trace.last.number)
+        state.owner = (trace.last.number, line.prefix)
     if not trace.frames and trace.end is None:
         return
     key = line.prefix.key
