@@ -42,9 +42,13 @@ def skeleton(log: str, wanted: str | None, case_id: str) -> str:
     one = _class(found, wanted)
     pattern = _pattern(one)
     situation = found.situation if found else Situation()
-    text = "\n".join(_lines(pattern, one, situation, log, case_id)) + "\n"
-    _check(text)
-    return text
+    # a number of the log may not go with the other points of the pattern: then the pattern's stays
+    for numbers in (_numbers(pattern, situation), {}):
+        text = "\n".join(_lines(pattern, one, situation, log, case_id, numbers)) + "\n"
+        refused = _refused(text)
+        if refused is None:
+            return text
+    raise RuntimeError(f"the pattern itself is not valid: {refused}")
 
 
 def _class(found: Diagnosis | None, wanted: str | None) -> FaultClass:
@@ -78,9 +82,13 @@ def _pattern(one: FaultClass) -> Case:
 
 
 def _lines(
-    pattern: Case, one: FaultClass, situation: Situation, log: str, case_id: str
+    pattern: Case,
+    one: FaultClass,
+    situation: Situation,
+    log: str,
+    case_id: str,
+    numbers: Mapping[str, int],
 ) -> Iterator[str]:
-    declared = declaration(pattern.scenario)
     yield f"# Begun from {printable(Path(log).name)} by `specrepro new`. What the log shows:"
     for name in ("engine", "release", "runner", "spec", "method", "k", "async", "prefix_caching"):
         seen = situation.get(name)
@@ -95,7 +103,7 @@ def _lines(
     yield "cause: unknown"
     yield f"class: {one.id}"
     yield f"scenario: {pattern.scenario}"
-    yield f"params: {_flow(_parameters(pattern, declared, situation))}"
+    yield f"params: {_flow({**pattern.params, **numbers})}"
     yield "variants:"
     for name, settings in pattern.variants.items():
         yield f"  {name}: {_flow(settings)}"
@@ -108,8 +116,10 @@ def _lines(
     yield from _hypotheses(pattern)
 
 
-def _parameters(pattern: Case, declared: Declaration, situation: Situation) -> dict[str, Any]:
-    values: dict[str, Any] = dict(pattern.params)
+def _numbers(pattern: Case, situation: Situation) -> dict[str, int]:
+    """Parameters of the scenario that the log gives, where the scenario allows them."""
+    declared: Declaration = declaration(pattern.scenario)
+    values: dict[str, int] = {}
     for name, parameters in SAME.items():
         seen = situation.value(name)
         for parameter in parameters:
@@ -143,16 +153,17 @@ def _hypotheses(pattern: Case) -> Iterator[str]:
     for hypothesis in pattern.hypotheses:
         row: dict[str, Any] = {"variant": hypothesis.variant, "title": hypothesis.title}
         yield f"  - {_flow(row)}"
+    yield "# the outcomes are those of another report: replace them by what your experiments gave"
     yield "controls:"
     for control in pattern.controls:
-        if control.sets is not None and control.command:
-            row = {
-                "id": control.id,
-                "title": control.title,
-                "sets": dict(control.sets),
-                "command": control.command,
-            }
-            yield f"  - {_flow(row)}"
+        if control.sets is None:
+            continue
+        row = {"id": control.id, "title": control.title, "sets": dict(control.sets)}
+        if control.reported is not None:
+            row["reported"] = {"outcome": control.reported.outcome}
+        if control.command:
+            row["command"] = control.command
+        yield f"  - {_flow(row)}"
 
 
 def _flow(value: Any) -> str:
@@ -174,8 +185,8 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _check(text: str) -> None:
-    """Load what was made; CaseError here is an error of ours, and said as one."""
+def _refused(text: str) -> CaseError | None:
+    """Why our own schema refuses what was made; None where it does not."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="specrepro-new-") as folder:
@@ -184,4 +195,5 @@ def _check(text: str) -> None:
         try:
             load_case(path)
         except CaseError as error:
-            raise RuntimeError(f"the skeleton is not valid: {error}") from error
+            return error
+    return None
