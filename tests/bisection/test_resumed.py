@@ -136,7 +136,7 @@ def test_a_session_can_be_looked_at_corrected_and_played_again(engine: Any, tmp_
     [marked] = [row for row in record["trials"] if row["by"] == "person"]
     assert (marked["build"], marked["verdict"]) == ("0.3.0", "bad")
 
-    session("undo")
+    session("mark", "0.3.0", "good")
     session("mark", "0.4.0", "skip")
     skipped = engine.record(*ENDS)
     assert skipped["result"]["kind"] == "narrowed"
