@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, Strict
 from ..check import exposure
 from ..check.engine.declare import (
     ARGUMENTS,
+    CHANGES,
     FAMILIES,
     ORACLES,
     OVERRIDES,
@@ -54,6 +55,11 @@ class ControlPart(_Part):
     expect: str = Field(
         json_schema_extra={"enum": list(SIGNS)},
         description="whether the signature of the case must be there",
+    )
+    change: str = Field(
+        "",
+        json_schema_extra={"enum": ["", *CHANGES]},
+        description="a change to the engine that is made on purpose, and named in the answer",
     )
 
 
@@ -101,7 +107,10 @@ class EnginePart(_Part):
             dict(self.overrides),
             dict(self.requests),
             {name: _settings(given) for name, given in self.defects.items()},
-            tuple(Control(c.id, c.title, _settings(c.settings), c.expect) for c in self.controls),
+            tuple(
+                Control(c.id, c.title, _settings(c.settings), c.expect, c.change)
+                for c in self.controls
+            ),
         )
 
 
@@ -136,6 +145,8 @@ def problems(part: EnginePart, defects: Mapping[str, object]) -> Iterator[Proble
         if control.expect not in SIGNS:
             message = f"must be one of {', '.join(SIGNS)}, not {quoted(control.expect)}"
             yield Problem((*place, "expect"), message, nearest(control.expect, SIGNS))
+        if control.change and control.change not in CHANGES:
+            yield _unknown((*place, "change"), "change", control.change, CHANGES)
         yield from _named((*place, "settings"), control.settings, part.oracle, least=0)
 
 

@@ -177,6 +177,8 @@ def _facts(build: Record) -> Table:
             value = "unknown: " + row["detail"] if row["value"] is None else _value(row["value"])
             where = f"   {row['where']}" if row["where"] else ""
             said = Text.assemble(printable(value), (printable(where), "dim"))
+            if row["how"] == "measured" and row["value"] is not None and row["detail"]:
+                said.append("\n" + printable(row["detail"]), "dim")
             for one in row.get("findings", ())[:1]:
                 said.append("\n" + finding_line(one), "dim")
             rows.add_row(row["probe"], said)

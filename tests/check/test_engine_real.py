@@ -57,3 +57,21 @@ def test_a_dict_override_loses_every_draft_behind_the_drafts_length(check: Check
 def test_the_length_in_the_config_file_loses_none(check: Check) -> None:
     build = check("draft-length-gate", "--with", "hf_overrides=config_file")
     assert (build["status"], build["verdict"]) == (0, "NOT AFFECTED")
+
+
+def test_drafts_near_the_end_stay_where_they_were_measured(check: Check) -> None:
+    build = check("mtp-tail-overflow", "--defect", "unguarded-draft-v1")
+    assert (build["status"], build["verdict"]) == (0, "NOT AFFECTED")
+    seen = values(build, "unguarded-draft-v1")
+    last = [seen[f"last_draft_position_k{k}"] for k in range(1, 9)]
+    assert last == [126, 126, 125, 125, 123, 126, 121, 123]
+
+
+@pytest.mark.parametrize("case", ["mtp-tail-overflow", "stale-draft-metadata"])
+def test_the_oracle_sees_the_fault_where_it_is_brought_in(case: str, check: Check) -> None:
+    defect = {"mtp-tail-overflow": "unguarded-draft-v1", "stale-draft-metadata": "built-once-eager"}
+    build = check(case, "--defect", defect[case], "--with", "k=4", "--controls")
+    assert (build["status"], build["verdict"]) == (0, "NOT AFFECTED")
+    controls = [row for row in build["evidence"] if row["probe"].startswith("control-")]
+    injected = {row["value"] for row in controls if row["detail"].startswith("injected change")}
+    assert injected == {"seen", "not seen"}

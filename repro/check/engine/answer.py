@@ -67,6 +67,8 @@ def trouble(played: Played) -> Answer | None:
     observed, ending = played.observed, played.ending
     tail = tuple(played.tail)
     failure = observed.failure
+    if failure is not None and failure.phase == "change":
+        return Answer(Sign.UNKNOWN, f"the change could not be made: {failure.message}", tail=tail)
     if failure is not None:
         when = "at start-up" if failure.phase == "start" else "while it served"
         last = failure.message.strip().splitlines()[0] if failure.message.strip() else ""

@@ -39,6 +39,12 @@ OVERRIDES = (
 )
 FAMILIES: Mapping[str, tuple[str, ...]] = {"mimo": ("plain", "length_canary", "slot_canary")}
 SIGNS = ("seen", "not seen")
+# changes to an engine that are made on purpose, each to show that an oracle sees what it brings
+CHANGES: Mapping[str, str] = {
+    "unguarded_draft": "runner V1 drafts past max_model_len: gate open, positions not masked",
+    "stale_metadata": "runner V2 keeps the attention metadata of a step's first loop pass",
+    "stale_slots": "runner V2 keeps the slots and the metadata of a step's first loop pass",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,28 @@ ORACLES: Mapping[str, Oracle] = {
         },
         ("hf_overrides", "runner", "async", "prefix_caching"),
     ),
+    "mtp_tail": Oracle(
+        "positions and slots that the draft model is fed near max_model_len, for every k",
+        {
+            "before": Parameter(
+                20, int, low=4, high=4096, doc="tokens before the end, of a prompt"
+            ),
+            "neighbour": Parameter(30, int, low=1, high=4096, doc="prompt beside it, in tokens"),
+            "neighbour_new": Parameter(60, int, low=4, high=4096, doc="tokens that it makes"),
+            "most_k": Parameter(8, int, low=1, high=16, doc="k from 1 to this, if k is not fixed"),
+        },
+        ("runner", "async", "prefix_caching"),
+    ),
+    "stale_metadata": Oracle(
+        "acceptance by the position of a draft in its step, with two canaries",
+        {
+            "first": Parameter(20, int, low=4, high=4096, doc="shortest prompt, in tokens"),
+            "last": Parameter(100, int, low=4, high=4096, doc="longest prompt at most, in tokens"),
+            "apart": Parameter(37, int, low=1, high=4096, doc="tokens between two prompts"),
+            "new": Parameter(24, int, low=4, high=4096, doc="tokens made after each"),
+        },
+        ("runner", "async", "prefix_caching"),
+    ),
 }
 
 
@@ -84,12 +112,14 @@ class Checkpoint:
 @dataclass(frozen=True, slots=True)
 class Control:
     """An experiment that is to show that the oracle can be trusted. settings: over those of the
-    first defect; k may be 0 here, which is no speculation. expect: one of SIGNS."""
+    first defect; k may be 0 here, which is no speculation. expect: one of SIGNS. change: one of
+    CHANGES, "" for the engine as it is."""
 
     id: str
     title: str
     settings: Mapping[str, Value]
     expect: str
+    change: str = ""
 
 
 @dataclass(frozen=True, slots=True)

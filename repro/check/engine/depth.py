@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -59,6 +60,7 @@ class EngineDepth:
         engine = self.spec(asked)
         wanted = experiments(engine, asked.defects, asked.question, self.controls)
         done: list[Done] = []
+        memory: list[int] = []
         rows: list[dict[str, Any]] = []
         environment = self.environments.of(spec)
         try:
@@ -66,7 +68,8 @@ class EngineDepth:
             for experiment in wanted:
                 one, played = self._play(engine, experiment, environment, folder, asked)
                 done.append(one)
-                rows += _rows(one, played, folder.name)
+                rows += _rows(one, folder.name)
+                memory += [p.observed.peak_mib for p in played.values() if p.observed.peak_mib]
             build = Build(
                 environment.version,
                 f"{environment.package} in an environment",
@@ -78,6 +81,9 @@ class EngineDepth:
         finally:
             self.environments.release(environment)
             shutil.rmtree(asked.folder / CACHES, ignore_errors=True)
+        if memory:
+            row = Row("peak_memory_mib", "what an engine's process held at most", max(memory), "")
+            rows.append(_row(None, row, None, ""))
         judgement = judge(engine, asked.defects, asked.question, done)
         notes += [reason for reason in judgement.reasons if reason.startswith("control ")]
         return build_record(build, judgement, rows, ISOLATION, notes)
@@ -117,6 +123,7 @@ class EngineDepth:
         try:
             while following := asks.following(engine, settings, environment.package, played, known):
                 name, start = following
+                start = replace(start, change=experiment.change)
                 if name in played or len(played) == MOST_STARTS:
                     raise RuntimeError(f"oracle {engine.oracle} asks for start {name} again")
                 where = folder / experiment.id / name
@@ -188,29 +195,31 @@ def _limits(environment: Environment, model: Path | None) -> Iterator[str]:
         yield "with a model of yours: tokens are compared with those of a run without speculation"
 
 
-def _rows(done: Done, played: Mapping[str, Played], folder: str) -> Iterator[dict[str, Any]]:
+def _rows(done: Done, folder: str) -> Iterator[dict[str, Any]]:
     """Evidence of an experiment, once for every defect that it decides; one row of a control."""
     experiment, answer = done.experiment, done.answer
     if experiment.expect:
         question = f"control: {experiment.title}; the sign must be {experiment.expect}"
-        row = Row(f"{experiment.id}", question, str(answer.sign), answer.reason)
+        detail = answer.reason
+        if experiment.change:
+            question = f"{question}; with a change injected on purpose: {experiment.change}"
+            detail = f"injected change {experiment.change}: {detail}"
+        row = Row(experiment.id, question, str(answer.sign), detail)
         yield _row(None, row, experiment, folder)
         return
-    memory = [p.observed.peak_mib for p in played.values() if p.observed.peak_mib]
     for defect in experiment.decides:
         for row in answer.rows:
             yield _row(defect, row, experiment, folder)
         if answer.tail:
             row = Row("engine_end", "how did the engine end?", str(answer.sign), answer.reason)
             yield {**_row(defect, row, experiment, folder), "tail": list(answer.tail)}
-    if memory:
-        row = Row("peak_memory_mib", "memory of the engine's process at most", max(memory), "MiB")
-        yield _row(None, row, experiment, folder)
 
 
-def _row(defect: str | None, row: Row, experiment: Experiment, folder: str) -> dict[str, Any]:
+def _row(
+    defect: str | None, row: Row, experiment: Experiment | None, folder: str
+) -> dict[str, Any]:
     where = None
-    if row.at is not None:
+    if row.at is not None and experiment is not None:
         file = process.LOG if row.logged else process.OBSERVATIONS
         where = f"{folder}/{experiment.id}/{row.at[0]}/{file}:{row.at[1]}"
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..defects import Acting, BuildVerdict, Defect, Judgement, Question, Standing, phrase
+from ..defects import Acting, BuildVerdict, Defect, Judgement, Question, Standing
 from ..exposure import Value
 from .answer import Answer, Sign
 from .declare import EngineSpec
@@ -14,13 +14,14 @@ from .declare import EngineSpec
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """Settings to bring an engine into. decides: ids of defects. expect: of a control, what it must
-    show; "" for one that decides."""
+    show; "" for one that decides. change: made to the engine on purpose."""
 
     id: str
     title: str
     settings: Mapping[str, Value]
     decides: tuple[str, ...] = ()
     expect: str = ""
+    change: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,9 @@ def experiments(
         found[key] = Experiment("-".join(decides), ", ".join(decides), settings, decides)
     base = {**next(iter(spec.defects.values())), **question.fixed}
     more = [
-        Experiment(f"control-{c.id}", c.title, {**base, **c.settings}, expect=c.expect)
+        Experiment(
+            f"control-{c.id}", c.title, {**base, **c.settings}, expect=c.expect, change=c.change
+        )
         for c in spec.controls
     ]
     return [*found.values(), *(more if controls else ())]
@@ -74,9 +77,12 @@ def judge(
     standings: list[Standing] = []
     for defect in defects:
         one = next((d for d in done if defect.id in d.experiment.decides), None)
-        standings.append(_standing(defect, one, defect.id in counted))
+        asked = defect.id in spec.defects
+        standings.append(_standing(defect, one, defect.id in counted, asked))
         if one is not None and one.answer.sign is Sign.SEEN and defect.id in counted:
-            acting.append(Acting(defect.id, one.settings, None, ()))
+            # a number is what was tried, not the least that is needed
+            shown = {name: v for name, v in one.settings.items() if isinstance(v, str)}
+            acting.append(Acting(defect.id, shown, None, ()))
     failed = [d for d in done if d.experiment.expect and d.answer.sign != d.experiment.expect]
     odd = any(d.answer.sign in (Sign.SEEN, Sign.NOT_SEEN) for d in failed)
     failures = [_failed(d) for d in failed]
@@ -94,14 +100,15 @@ def judge(
     return Judgement(verdict, tuple(acting), tuple(standings), (*failures, *reasons))
 
 
-def _standing(defect: Defect, done: Done | None, counted: bool) -> Standing:
+def _standing(defect: Defect, done: Done | None, counted: bool, asked: bool) -> Standing:
     if done is None:
-        reason = f"{defect.id}: no experiment on an engine answers it; --depth source does"
+        why = "not asked" if asked else "no experiment on an engine answers it; --depth source does"
+        reason = f"{defect.id}: {why}"
         return Standing(defect.id, "unknown", counted, reason)
     answer = done.answer
     state = {Sign.SEEN: "present", Sign.NOT_SEEN: "absent"}.get(answer.sign, "unknown")
     said = {"present": defect.says, "absent": "no", "unknown": "not known"}[state]
-    with_ = phrase(done.settings)
+    with_ = ", ".join(f"{name} {value}" for name, value in done.settings.items())
     return Standing(defect.id, state, counted, f"{defect.id}: {said}: {answer.reason} ({with_})")
 
 

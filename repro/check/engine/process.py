@@ -41,14 +41,22 @@ class Ending:
     seconds: float
 
 
-def furnish(folder: Path) -> Path:
-    """Copy the driver into `folder`; its main file."""
-    code = folder / "driver"
-    code.mkdir()
+# an isolated interpreter finds the driver's copy by this alone, and so do workers that it spawns
+START = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from driver.drive import end
+end(sys.argv[2])
+"""
+
+
+def furnish(folder: Path) -> None:
+    """Copy the driver, a package of its own, into `folder`."""
+    code = folder / "code" / "driver"
+    code.mkdir(parents=True)
     for file in resources(__package__).joinpath("driver").iterdir():
         if file.name.endswith(".py"):
             (code / file.name).write_bytes(file.read_bytes())
-    return code / "drive.py"
 
 
 def environment(folder: Path, caches: Path, variables: Mapping[str, str]) -> dict[str, str]:
@@ -97,12 +105,12 @@ def drive(
     classes anew needs twice the time to start. UntestableError where the interpreter cannot be
     started.
     """
-    driver = furnish(folder)
+    furnish(folder)
     scratch = folder / "scratch"
     (scratch / "tmp").mkdir(parents=True)
     started = time.monotonic()
     command = [sys.executable, "-I", "-S", str(resources(__package__) / "reaper.py")]
-    command += [str(python), "-I", "-u", str(driver), str(folder / JOB)]
+    command += [str(python), "-I", "-u", "-c", START, str(folder / "code"), str(folder / JOB)]
     if shutil.which(python) is None:
         raise UntestableError(f"{quoted(str(python))} is no program that can be started")
     with (folder / LOG).open("wb") as log:

@@ -17,7 +17,7 @@ from ..exposure import Value
 from . import process
 from .declare import ORACLES, Checkpoint, EngineSpec
 
-INTERPRETER = "runner V2 was started through Triton's interpreter"
+RECORDS = ("draft",)  # what the draft model is fed, pass by pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,9 @@ class Search:
 class Start:
     """arguments: keywords of vllm.LLM but for the model. override: (form, values) of hf overrides.
 
-    variables: of the environment. interpret: through Triton's interpreter. change: a labelled
-    change to the engine's code that is made on purpose, "" for the engine as it is.
+    record: what else is written down, of RECORDS. variables: of the environment. interpret:
+    through Triton's interpreter. change: a labelled change to the engine's code that is made on
+    purpose, "" for the engine as it is.
     """
 
     arguments: Mapping[str, Any]
@@ -54,6 +55,7 @@ class Start:
     variables: Mapping[str, str] = field(default_factory=dict)
     interpret: bool = False
     change: str = ""
+    record: tuple[str, ...] = ()
     searches: Sequence[Search] = ()
     batches: Mapping[str, Sequence[Request]] = field(default_factory=dict)
 
@@ -63,6 +65,7 @@ def start(
     settings: Mapping[str, Value],
     package: str,
     *,
+    record: tuple[str, ...] = (),
     searches: Sequence[Search] = (),
     batches: Mapping[str, Sequence[Request]] | None = None,
 ) -> Start:
@@ -99,6 +102,7 @@ def start(
         override,
         variables,
         interpret,
+        record=record,
         searches=tuple(searches),
         batches=dict(batches or {}),
     )
@@ -152,6 +156,7 @@ def write(start: Start, folder: Path, model: Path | None) -> None:
         "override": {"form": override[0], "values": override[1]} if override else None,
         "interpret": start.interpret,
         "change": start.change,
+        "record": list(start.record),
         "searches": [
             {"id": s.id, "prompt": s.prompt, "low": s.low, "high": s.high, "new": s.new}
             for s in start.searches
@@ -190,7 +195,7 @@ def _own(model: Path, target: Path, changed: Mapping[str, Any]) -> Path:
 
 def clear(folder: Path) -> None:
     """Take away what a start needed and nobody reads afterwards; its words stay."""
-    for name in ("model", "driver"):
+    for name in ("model", "code"):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 

@@ -1,8 +1,9 @@
-"""Runs an engine and writes down what it does: `python -I drive.py JOB.json`, in its environment.
+"""Runs an engine and writes down what it does, in the engine's environment.
 
-Nothing of specrepro is imported; the files of this folder are copied beside the job. Everything
-that is seen goes to the file `observations`, one JSON object a line, at once, and a last line
-`{"o": "done"}` says that nothing is missing. What the engine prints goes where it goes.
+Nothing else of specrepro is imported: this folder is copied beside the job, and an isolated
+interpreter is told where it lies (`process.py`). Everything that is seen goes to the file
+`observations`, one JSON object a line, at once, and a last line `{"o": "done"}` says that nothing
+is missing. What the engine prints goes where it goes.
 
 The job: {"observations": path, "arguments": keywords of vllm.LLM, "override": {"form": "callable",
 "values": {…}} or null, "interpret": bool, "change": name or null, "record": [names], "batches":
@@ -17,6 +18,9 @@ import os
 import sys
 import traceback
 from typing import Any
+
+from .changes import make
+from .recorder import Drafts, reach, short_name
 
 MOST_TEXT = 4000  # characters of a message or traceback
 
@@ -55,6 +59,9 @@ class Engine:
         self.core: Any = self.llm.llm_engine
         self.batch = ""
         self.count = 0
+        self.runner = reach(self.core, RUNNER)
+        if "draft" in job.get("record", ()):
+            Drafts(self.core, self.runner, seen.add, lambda: [self.batch, self.count])
 
     def about(self) -> dict[str, Any]:
         """What the engine says of itself; null where it does not."""
@@ -68,7 +75,7 @@ class Engine:
                 value = getattr(value, name, None)
             return value if isinstance(value, (bool, int, float, str)) else None
 
-        runner = reach(self.core, RUNNER)
+        runner = self.runner
         return {
             "vllm": getattr(vllm, "__version__", None),
             "runner": None if runner is None else type(runner).__module__,
@@ -107,14 +114,13 @@ class Engine:
             self.count += 1
             row: dict[str, int] = {}
             for out in self.core.step():
-                request = str(out.request_id).split("/", 1)[-1]
-                if request not in prompts:  # some engines give them an ending of their own
-                    request = request.rpartition("-")[0]
+                request = short_name(str(out.request_id))
                 said = list(out.outputs[0].token_ids)
                 row[request] = len(said) - len(tokens[request])
                 tokens[request] = said
                 finish[request] = out.outputs[0].finish_reason
             steps.append(row)
+        self.batch = ""
         after = self.drafts()
         line = {
             "batch": name,
@@ -157,13 +163,6 @@ class Engine:
 
 
 RUNNER = "engine_core.engine_core.model_executor.driver_worker.worker.model_runner"
-
-
-def reach(thing: Any, path: str) -> Any:
-    """An attribute of an attribute…; None where there is none: the engine is in other processes."""
-    for name in path.split("."):
-        thing = getattr(thing, name, None)
-    return thing
 
 
 def difference(before: Any, after: Any) -> Any:
@@ -234,6 +233,9 @@ def main(path: str) -> int:
             interpret_triton()
         engine = Engine(job, seen)
         seen.add("engine", **engine.about())
+        if job.get("change"):
+            phase = "change"
+            make(job["change"])
         phase = "run"
         for search in job.get("searches", ()):
             engine.search(
@@ -250,9 +252,10 @@ def main(path: str) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    status = main(sys.argv[1])
+def end(path: str) -> None:
+    """`main`, and the end of the process: an engine's threads and exit handlers have nothing more
+    to say, and the parent ends its tree."""
+    status = main(path)
     sys.stdout.flush()
     sys.stderr.flush()
-    # an engine's own threads and exit handlers have nothing more to say; the parent ends its tree
     os._exit(status)

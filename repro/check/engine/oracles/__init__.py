@@ -11,7 +11,7 @@ from ...exposure import Value
 from ..answer import Answer, Played
 from ..declare import EngineSpec
 from ..start import Start
-from . import draft_gate
+from . import draft_gate, mtp_tail, stale_metadata
 
 
 class Oracle(Protocol):
@@ -38,7 +38,11 @@ class Oracle(Protocol):
     ) -> Answer: ...
 
 
-_ORACLES: Mapping[str, Oracle] = {"draft_gate": draft_gate}
+_ORACLES: Mapping[str, Oracle] = {
+    "draft_gate": draft_gate,
+    "mtp_tail": mtp_tail,
+    "stale_metadata": stale_metadata,
+}
 
 
 def oracle(name: str) -> Oracle:
