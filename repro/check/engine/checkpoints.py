@@ -40,7 +40,7 @@ BEFORE = 3.0
 
 
 def write_mimo(folder: Path, kind: str, length: int) -> None:
-    """Write config.json and model.safetensors (1.7 MB) into `folder`, which is made.
+    """Write config.json and model.safetensors (3.7 MB) into `folder`, which is made.
 
     kind: one of KINDS. length: `max_position_embeddings`, of target and draft.
     """
