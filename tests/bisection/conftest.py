@@ -77,11 +77,14 @@ class Engine:
             "COLUMNS": "100",
         }  # fmt: skip
 
-    def release(self, version: str, state: str, *, needs: str = "torch==2.9.0") -> str:
+    def release(
+        self, version: str, state: str, *, needs: str = "torch==2.9.0", commit: str = ""
+    ) -> str:
         """Serve a release; its path on the server."""
         about = f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\nRequires-Dist: {needs}\n\n"
         about_name = f"vllm-{version}.dist-info/METADATA"
-        told = f"__version__ = '{version}'\n__commit_id__ = 'g{version.replace('.', 'a'):0>9}'\n"
+        commit = commit or f"{version.replace('.', 'a'):0>9}"
+        told = f"__version__ = '{version}'\n__commit_id__ = 'g{commit}'\n"
         files = sources(state) | {"vllm/_version.py": told.encode(), about_name: about.encode()}
         name = self.wheels.name(version)
         self.server.add_release(self.wheels.make(files, version), name)

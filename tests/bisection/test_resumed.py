@@ -149,7 +149,8 @@ def test_corrections_that_fit_no_session_are_refused(engine: Any, tmp_path: Path
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "specrepro bisect CASE begins one" in ran.stderr
     engine.record("--good", "0.1.0", "--bad", "0.2.0")
-    (tmp_path / "other.jsonl").write_text('{"schema": "specrepro/bisect-journal@1", "search": {}}\n')
+    other = '{"schema": "specrepro/bisect-journal@1", "search": {}}\n'
+    (tmp_path / "other.jsonl").write_text(other)
     (tmp_path / "text").write_text("\x1b[31m\n")
     for arguments, words in (
         (("mark", "0.9.0", "bad"), "is no candidate"),
