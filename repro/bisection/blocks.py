@@ -18,6 +18,8 @@ from .tally import Tally
 
 # How far blocks are believed in: the rest is the share of untestable builds among those tried.
 BLOCKS = 0.8
+# A gap of more than this part of a block is probed, however many trials have missed.
+WIDE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +85,14 @@ def probes(found: Blocks, low: int, high: int, count: int) -> list[int]:
     inside = sorted(i for i in found.presumed if low < i < high)
     refused = [i for i in found.refused if low < i < high]
     missed = max(len(refused) - 2, 0)  # the edges tell where the block is, not what is in it
-    allowed = (len(inside) + missed).bit_length() - missed
+    size = len(inside) + missed
+    allowed = size.bit_length() - missed
     picked: list[int] = []
-    while len(picked) < min(count, allowed, len(inside)):
+    while len(picked) < min(count, len(inside)):
         cuts = sorted({low, high, *picked, *refused})
         gaps = ([i for i in inside if left < i < right] for left, right in pairwise(cuts))
         gap = max(gaps, key=len)
-        if not gap:
+        if not gap or (len(picked) >= allowed and len(gap) * WIDE <= size):
             break
         picked.append(gap[len(gap) // 2])
     return picked

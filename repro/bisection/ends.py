@@ -74,7 +74,8 @@ def ends(
     wanted = []
     if not bad.bad:
         # to look at the good end only for having been told the ends in the wrong order is dear
-        first = UNSEEN * repeats(options) - len(bad.cleans) - bad.short
+        rounds = 1 if options.exact or options.deterministic else UNSEEN
+        first = rounds * repeats(options) - len(bad.cleans) - bad.short
         if first > 0 and not bad.sure:
             wanted.append((last, first, HIGH))
         if need_low:
