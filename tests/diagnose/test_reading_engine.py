@@ -124,6 +124,22 @@ def test_the_config_dump_is_read_into_settings_and_what_they_mean() -> None:
     assert {fact.values["eager"] for fact in reading.of("graph_mode")} == {False, None}
 
 
+@pytest.mark.parametrize(
+    ("printed", "mode"),
+    [
+        ("<CUDAGraphMode.FULL_AND_PIECEWISE: (2, 1)>", "FULL_AND_PIECEWISE"),
+        ("[2,1]", "FULL_AND_PIECEWISE"),
+        ("[2, 0]", "FULL_DECODE_ONLY"),
+        ("1", "PIECEWISE"),
+        ("'CUDAGraphMode.NONE'", "NONE"),
+    ],
+)
+def test_the_graph_mode_however_a_release_prints_it(printed: str, mode: str) -> None:
+    config = f'model=1, compilation_config={{"cudagraph_mode":{printed}}}'
+    found = read(f"Initializing a V1 LLM engine (v0.11.0) with config: {config}").of("graph_mode")
+    assert [fact.values["mode"] for fact in found] == [mode]
+
+
 def test_no_speculation_is_said_too() -> None:
     reading = read(
         "Initializing a V1 LLM engine (v0.27.1) with config: model='x', speculative_config=None"

@@ -83,6 +83,24 @@ def test_the_load_line_old_and_new() -> None:
     assert (found["preemptions"], found["corrupted"], found["kv_usage"]) == (7, 3, 21.4)
 
 
+def test_requests_without_a_token_three_times_in_a_row_are_a_hang() -> None:
+    still = LOAD.replace("1,024.5", "0.0").replace("55.0", "0.0")
+    reads = LOAD.replace("55.0", "0.0")
+    other = still.replace("Engine 000", "Engine 001")
+    empty = still.replace("Running: 5", "Running: 0")
+
+    def hangs(*rows: str) -> list[tuple[Value, int, int]]:
+        found = read_text("a.log", "\n".join(rows)).of("hang")
+        return [(fact.values["running"], fact.line, fact.count) for fact in found]
+
+    assert hangs(still, still, still, still) == [(5, 3, 2)]
+    assert hangs(still, other, still, other, still) == [(5, 5, 1)]
+    # prompts that are still read, a token in between, no requests at all
+    assert (
+        hangs(reads, reads, reads) == hangs(still, still, LOAD, still) == hangs(*[empty] * 4) == []
+    )
+
+
 def test_the_external_hit_rate_is_not_the_prefix_caches() -> None:
     line = LOAD.replace("Prefix cache", "External prefix cache")
     assert values(line, "load")["prefix_hit_rate"] is None

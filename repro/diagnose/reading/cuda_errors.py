@@ -191,7 +191,12 @@ def _reporter(by: str, text: str, notes: str, line: Line) -> str:
         return "triton"
     if _ALL_REDUCE.search(text):
         return "custom_all_reduce"
-    if "flashinfer" in text.lower() or _FLASHINFER.search(text) or by == "CUDA Error":
+    if (
+        "flashinfer" in text.lower()
+        or "WithPagedKVCache" in text
+        or _FLASHINFER.search(text)
+        or by == "CUDA Error"
+    ):
         return "flashinfer"
     if "CUBLAS_STATUS_" in text:
         return "cublas"

@@ -12,6 +12,7 @@ _DEAD: tuple[tuple[str, str], ...] = (
     ("EngineDeadError", "EngineDeadError"),
     ("EngineCore encountered a fatal error", "fatal"),
     ("EngineCore encountered an issue", "EngineDeadError"),
+    ("AsyncLLM output_handler failed", "EngineDeadError"),
     ("WorkerProc hit an exception", "worker_exception"),
     ("Scheduler hit an exception", "worker_exception"),
     ("Worker failed with error", "worker_failed"),
@@ -21,6 +22,7 @@ _DEAD: tuple[tuple[str, str], ...] = (
 _START: tuple[tuple[str, str], ...] = (
     ("EngineCore failed to start", "engine core failed to start"),
     ("Engine core initialization failed", "engine core failed to start"),
+    ("Engine process failed to start", "engine core failed to start"),
     ("WorkerProc failed to start", "worker failed to start"),
     ("WorkerProc initialization failed", "worker failed to start"),
 )

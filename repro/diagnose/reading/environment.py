@@ -55,9 +55,9 @@ _GPU = re.compile(
     r"Quadro |TITAN |DGX |GB\d|"
     r"[ABHLVT]\d{1,3}|PG\d|Graphics)[\w \-/]{0,40}?)(?= ?(?:\(UUID|,|;|\||$|\.\s|\.$|  |\)))"
 )
-_CAPABILITY = re.compile(r"(?:sm_|compute capability:? ?\(?|SM ?)(\d{1,2}[._, ]{0,2}\d[a-f]?)\b")
+_CAPABILITY = re.compile(r"(?:sm_|compute capability:? ?\(?)(\d{1,2}[._, ]{0,2}\d[a-f]?)\b")
 _PRODUCT = re.compile(
-    r"RTX ?(?:PRO )?\d{4}|GB\d{1,3}\b|\b[ABHL]\d{2,3}[A-Z]{0,3}\b|Tesla|\bT4\b|\bV100|TITAN|Spark"
+    r"RTX ?(?:PRO |A)?\d{4}|GB\d{1,3}\b|\b[ABHL]\d{2,3}[A-Z]{0,3}\b|Tesla|\bT4\b|\bV100|TITAN|Spark"
 )
 
 

@@ -16,6 +16,7 @@ _CLUES: tuple[tuple[str, str, str], ...] = (
     ),
     ("current process just got forked", "tokenizer_fork", "a note of the tokenizers package"),
     ("chat template", "chat_template", "about prompts, not about kernels"),
+    ("Chat template", "chat_template", "about prompts, not about kernels"),
     ("destroy_process_group() was not called", "resource_tracker", "follows any early end"),
     (
         "Default sampling parameters have been overridden",

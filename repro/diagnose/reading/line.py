@@ -70,6 +70,7 @@ class State:
     starts: processes that announced an engine in this session; lengths: max-model-len lines of it.
     blocking: CUDA_LAUNCH_BLOCKING=1 was seen.
     read_to: kind of record and key of a process → last line that such a record took.
+    idle: engine of a process → load lines in a row that showed requests and not one token.
     owner: last line of the last traceback, and the prefix of its first; raw lines have none.
     chained: key of a process → line where one traceback led on to the next.
     """
@@ -82,6 +83,7 @@ class State:
     blocking: bool = False
     read_to: dict[tuple[str, str | None, int | None], int] = field(default_factory=dict)
     chained: dict[tuple[str | None, int | None], int] = field(default_factory=dict)
+    idle: dict[tuple[str, str | None, int | None], int] = field(default_factory=dict)
     owner: tuple[int, Prefix] = (0, Prefix())
     sanitizer: Sanitizer = field(default_factory=Sanitizer)
 

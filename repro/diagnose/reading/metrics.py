@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from ..facts import Value
 from .line import Following, Found, Line, Parser, State, joined, joined_to
 
+# Load lines in a row without a token that are a sign of a hang.
+STILL = 3
 _NUMBER = r"(-?[\d.,]{1,20}|nan|inf)"
 _LOAD = {
     "running": re.compile(rf"Running: {_NUMBER} reqs"),
@@ -62,12 +64,30 @@ def _load(line: Line, following: Following, state: State) -> Iterator[Found]:
         return
     values = measured(_LOAD, line.text)
     # every field ends so; what ends otherwise was wrapped
-    if not line.text.rstrip().endswith(("%", "reqs")):
+    if not line.text.rstrip(" .").endswith(("%", "reqs")):
         text, last = joined_to(line, following, 3)
         values = measured(_LOAD, text)
         state.take("load", line, last)
     if any(value is not None for value in values.values()):
         yield Found("load", values)
+        yield from _progress(line, values, state)
+
+
+def _progress(line: Line, values: dict[str, Value], state: State) -> Iterator[Found]:
+    """A hang, where an engine has shown requests and no token, none read either, STILL times."""
+    engine = re.match(r"Engine \d{1,4}", line.text)
+    key = (engine[0] if engine else "", *line.prefix.key)
+    running, made, read = (
+        values[name] for name in ("running", "generation_throughput", "prompt_throughput")
+    )
+    if not running or made != 0 or read != 0:
+        state.idle.pop(key, None)
+        return
+    if len(state.idle) > 256:
+        state.idle.clear()
+    state.idle[key] = state.idle.get(key, 0) + 1
+    if state.idle[key] >= STILL:
+        yield Found("hang", {"sign": "no_progress", "seconds": None, "running": running})
 
 
 def _spec(line: Line, following: Following, _: State) -> Iterator[Found]:

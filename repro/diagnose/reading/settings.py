@@ -45,6 +45,14 @@ _DIMENSIONS = {
 }
 _DTYPES = {"dtype": "weights", "kv_cache_dtype": "kv_cache", "quantization": "quantization"}
 _BLOCKS = ("block_size", "mamba_block_size")
+# Some releases print the members of CUDAGraphMode as numbers.
+_MODES: Mapping[Value, str] = {
+    0: "NONE",
+    1: "PIECEWISE",
+    2: "FULL",
+    (2, 0): "FULL_DECODE_ONLY",
+    (2, 1): "FULL_AND_PIECEWISE",
+}
 # Settings whose value may hold a secret.
 _SECRET = re.compile(r"(?:^|[_.])(?:api_keys?|token|secret|password|keyfile)$", re.IGNORECASE)
 
@@ -112,7 +120,9 @@ def _speculation(values: Mapping[str, Value]) -> Iterator[Found]:
 
 def _graphs(values: Mapping[str, Value]) -> Iterator[Found]:
     mode, sizes = values.get("cudagraph_mode"), values.get("cudagraph_capture_sizes")
-    if isinstance(mode, str):
+    if mode in _MODES:
+        yield Found("graph_mode", {"mode": _MODES[mode], "eager": None})
+    elif isinstance(mode, str):
         plain = mode.rpartition(".")[2].upper()
         yield Found("graph_mode", {"mode": plain, "eager": None})
     if isinstance(sizes, tuple) and sizes:
