@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from .document import (
     Strong,
     Table,
 )
+from .hypotheses_document import hypotheses
 from .run_page import what
 from .upstream import shorthand
 
@@ -83,6 +85,8 @@ def _case(case: Record) -> Iterator[Block]:
     evidence = list(_evidence(case))
     if evidence:
         yield Section("Evidence", evidence)
+    if section := hypotheses(case):
+        yield section
     yield from _sweep(case)
     idle = _idle(case)
     # a lane that did not run is named with its reason above
@@ -158,10 +162,14 @@ def _map(case: Record, shown: Record) -> Iterator[Block]:
         return
     for trial in case["trials"]:
         if all(trial[key] == shown[key] for key in ("variant", "lane", "point")):
-            spans = [
-                Span(int(f["elements"][0]), int(f["elements"][1]), _short(f), bad=True)
+            places = Counter(
+                (int(f["elements"][0]), int(f["elements"][1]), _short(f))
                 for f in trial["findings"]
                 if f["tensor"] == finding["tensor"] and f["elements"]
+            )
+            spans = [
+                Span(first, last, label if count == 1 else f"{label}, {count} times", bad=True)
+                for (first, last, label), count in places.items()
             ]
             yield MemoryMap(str(shown["tensor"]), size, None, spans[:SHOWN])
             return
@@ -285,8 +293,8 @@ def _trials(case: Record) -> Iterator[Block]:
             continue
         changed = {k: v for k, v in trial["point"].items() if v != case["named"].get(k)}
         point = ", ".join(f"{name}={value}" for name, value in changed.items())
-        found = "; ".join(what(finding, None) for finding in trial["findings"][:3])
-        more = len(trial["findings"]) - 3
+        found = "; ".join(what(finding, None) for finding in trial["findings"][:1])
+        more = len(trial["findings"]) - 1
         rows.append(
             [
                 (Mono(str(trial["variant"])),),
