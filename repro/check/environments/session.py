@@ -15,6 +15,7 @@ from ..settings import read_variables
 from ..tree import Told, silent
 from .asked import Asked, ask, needs
 from .environment import Environment, Package
+from .hold import Hold
 from .inside import look_inside
 from .installer import Installer
 from .interpreters import Interpreter
@@ -22,7 +23,7 @@ from .making import Maker
 from .passing_on import CLOSED, secrets, uv_variables
 from .pruning import DEFAULT_LIMIT, GIB, Pruned, prune, remove
 from .resolving import Resolver
-from .shelf import Hold, Kept, Shelf, default_root
+from .shelf import Kept, Shelf, default_root
 
 SECONDS = 1800.0  # for one installation
 
@@ -140,6 +141,8 @@ class Environments:
 
     def _forget(self, names: Sequence[str] | None) -> None:
         """Let uv's cache go of packages. Without uv it keeps them, which is told."""
+        if not self.shelf.own_cache():
+            return
         try:
             self.installer().forget(names)
         except NoEnvironmentError as error:
@@ -189,6 +192,7 @@ class Environments:
         if there and (broken is None or there.made != broken.made):
             return self._shared(asked, hold)
         self.shelf.sweep()
+        self.shelf.make_cache()
         variables = read_variables(self._environ)
         hidden = secrets({**variables, "": asked.requirement, " ": " ".join(asked.indexes)})
         installer = self.installer(asked.indexes, variables, hidden)
@@ -206,12 +210,12 @@ class Environments:
             resolver=resolver,
             hidden=hidden,
             environ=self._environ,
-            make_room=lambda wanted: self._make_room(wanted, installer),
+            make_room=self._make_room,
             told=self._told,
         )
         maker.make(asked, needs(asked, word, self._environ, self._told), hold)
         kept = self._shared(asked, hold)
-        pruned = prune(self.shelf, self._limit, installer.forget)
+        pruned = prune(self.shelf, self._limit, self._forget)
         for gone in pruned.gone:
             self._told(f"removed {gone.name}: more than {self._limit / GIB:g} GiB")
         return kept
@@ -238,17 +242,17 @@ class Environments:
             environ=self._environ,
             variables=uv_variables(variables, first=indexes),
             hidden=hidden or secrets(variables),
-            cache=self.shelf.root / "uv",
+            cache=self.shelf.cache,
             told=self._told,
             seconds=self._seconds,
         )
 
-    def _make_room(self, wanted: int, installer: Installer) -> int:
+    def _make_room(self, wanted: int) -> int:
         """Bytes that are free, after environments went as far as that is enough."""
         free = shutil.disk_usage(self.shelf.root).free
         held = self.shelf.usage() if free < wanted else 0
         if free < wanted <= free + held:
-            prune(self.shelf, max(0, held - (wanted - free)), installer.forget)
+            prune(self.shelf, max(0, held - (wanted - free)), self._forget)
             free = shutil.disk_usage(self.shelf.root).free
         return free
 

@@ -11,13 +11,11 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +24,7 @@ from typing import Any, get_args
 from ...errors import NoEnvironmentError, UsageError
 from ...escape import printable, quoted
 from .environment import Environment, Package
+from .hold import Hold
 
 SCHEMA = "specrepro/environment@1"
 MARKER = "environment.json"
@@ -33,6 +32,7 @@ USED = "used"
 LOCK_FILE = "pylock.toml"
 NAME = re.compile(r"vllm(?:-cpu)?-[0-9A-Za-z.+!]{1,80}-[0-9a-f]{8}")
 PASSING = re.compile(r"\.(?:making|removing)-(" + NAME.pattern + r")-[0-9a-f]{6}")
+CACHE_MARKER = ".specrepro"
 LONGEST_MARKER = 1 << 20  # bytes
 
 
@@ -60,33 +60,6 @@ class Standing:
     size: int
 
 
-class Hold:
-    """A lock on one environment; ends with `close`, or with the process and what it started."""
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-    def take(self, *, exclusive: bool, seconds: float = 0.0) -> bool:
-        """Whether the lock was had within `seconds`. What was held before may be lost meanwhile."""
-        deadline = time.monotonic() + seconds
-        kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
-        while True:
-            try:
-                fcntl.flock(self.descriptor, kind | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    return False
-                time.sleep(0.2)
-            else:
-                return True
-
-    def close(self) -> None:
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
-
-
 class Shelf:
     """The environments below `root`, which is made when something is put there."""
 
@@ -98,6 +71,30 @@ class Shelf:
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             return Hold(self.root / "locks" / f"{name}.lock")
+        except OSError as error:
+            raise unwritable(self.root, error) from error
+
+    @property
+    def cache(self) -> Path:
+        """uv's cache, on the file system of the environments."""
+        return self.root / "uv"
+
+    def own_cache(self) -> bool:
+        """Whether uv's cache is there and was made by us."""
+        return (self.cache / CACHE_MARKER).is_file() and not self.cache.is_symlink()
+
+    def make_cache(self) -> None:
+        """Make uv's cache. NoEnvironmentError (infra) where another folder has its name."""
+        try:
+            self.cache.mkdir(parents=True, exist_ok=True)
+            if not self.own_cache():
+                if any(self.cache.iterdir()):
+                    raise NoEnvironmentError(
+                        "this folder is not ours, and uv's cache is to be there",
+                        infra=True,
+                        where=printable(str(self.cache)),
+                    )
+                (self.cache / CACHE_MARKER).touch()
         except OSError as error:
             raise unwritable(self.root, error) from error
 

