@@ -13,6 +13,7 @@ GENERATED = (".ptx",)
 HOSTS = {
     "github.com": "reports, and the code they speak of",
     "json-schema.org": "the dialect of the case schema",
+    "www.w3.org": "the namespace of SVG",
     "json.schemastore.org": "the schema of SARIF, which each such file names",
 }
 PRIVATE = {
