@@ -159,7 +159,7 @@ def test_lines_are_only_ever_added(tmp_path: Path) -> None:
     ("other", "named"),
     [
         ({"case": "b" * 64}, "case"),
-        ({"candidates": [*SEARCH["candidates"], "0.99.0"]}, "candidates"),  # type: ignore[misc]
+        ({"candidates": [*SEARCH["candidates"], "0.99.0"]}, "candidates"),
         ({"exact": False, "case": "b" * 64}, "case, exact"),
         ({"pin": "async=off"}, "pin"),
     ],
