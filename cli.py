@@ -13,6 +13,7 @@ from . import __version__
 from .repro.commands.attach import attach
 from .repro.commands.bisecting import bisect
 from .repro.commands.check import check
+from .repro.commands.conversion import pass_plain_values
 from .repro.commands.diagnose import diagnose
 from .repro.commands.emulate import emulate
 from .repro.commands.ending import Escape, ended, for_git_bisect
@@ -97,4 +98,5 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as we run
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    pass_plain_values()
     sys.exit(for_git_bisect(ended(lambda: app(prog_name="specrepro")), sys.argv))

@@ -1,0 +1,61 @@
+"""Plain arguments of a command line without pydantic, which costs more than a short command itself.
+
+Typer converts every argument through pydantic, also those that are texts already or were not given.
+Here these are passed on as they are, and everything else goes the way of typer. Where typer is
+built otherwise than this expects, nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+NOT_PLAIN = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What typer asks to convert a value: its own way, but for plain values."""
+
+    typers_own: Callable[[Any], Any]
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        found = plain(param, value)
+        return (
+            self.typers_own(param).coerce(value, param=param, ctx=ctx)
+            if found is NOT_PLAIN
+            else found
+        )
+
+
+def pass_plain_values() -> None:
+    """Let typer take texts, lists of texts and absent values as they are."""
+    from typer import core
+
+    parameter: Any = getattr(core, "_TyperParameter", None)
+    typers_own = getattr(parameter, "get_runtime_param", None)
+    if typers_own is None or isinstance(getattr(typers_own, "conversion", None), Conversion):
+        return
+    conversion = Conversion(typers_own)
+
+    def get_runtime_param(self: Any) -> Conversion:
+        return conversion
+
+    get_runtime_param.conversion = conversion  # type: ignore[attr-defined]
+    parameter.get_runtime_param = get_runtime_param
+
+
+def plain(parameter: Any, value: Any) -> Any:
+    """The value of a parameter where it needs no conversion, else NOT_PLAIN."""
+    several = parameter.multiple or parameter.nargs == -1
+    if value is None:
+        return () if several else None
+    annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+    texts = isinstance(value, (list, tuple)) and all(type(one) is str for one in value)
+    if several and annotation == list[str] and texts:
+        return list(value)
+    # a text, or a default that has its type already; a number may have bounds to keep
+    if not several and isinstance(annotation, type) and type(value) is annotation:
+        return NOT_PLAIN if annotation in (int, float) else value
+    return NOT_PLAIN
