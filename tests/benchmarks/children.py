@@ -33,14 +33,19 @@ def cost(command: Sequence[str], statuses: Collection[int] = (0,)) -> Cost:
 
 
 def alternately(
-    commands: Mapping[str, Sequence[str]], rounds: int, statuses: Collection[int] = (0,)
+    commands: Mapping[str, Sequence[str]],
+    rounds: int,
+    statuses: Collection[int] = (0,),
+    *,
+    warm: bool = False,
 ) -> dict[str, Cost]:
     """The least cost of each command over `rounds` rounds, every round running each of them once.
 
-    The least is what the command needs; the rest is what else the machine did.
+    The least is what the command needs; the rest is what else the machine did. warm: the caches are
+    warm already; else each command runs once more before.
     """
-    for command in commands.values():
-        cost(command, statuses)  # warms the caches
+    for command in () if warm else commands.values():
+        cost(command, statuses)
     measured: dict[str, list[Cost]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():
