@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,16 +17,23 @@ from specrepro.repro.records import Finding, Kind
 
 
 class Planted(EmulatorDevice):
-    """A device whose ops are the kernels of faults.cu."""
+    """A device whose ops are the kernels of a PTX text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(
+        self,
+        text: str,
+        parameters: tuple[Parameter, ...] = (
+            Parameter("out", "*i32", 4),
+            Parameter("in", "*i32", 4),
+        ),
+        threads: int = 128,
+    ) -> None:
         super().__init__(1 << 30)
-        self.text = text
+        self.text, self.parameters, self.block = text, parameters, (threads, 1, 1)
 
     def _kernel(self, op: str) -> CompiledKernel:
-        parameters = tuple(Parameter(name, "*i32", 4) for name in ("out", "in"))
         manifest = Manifest(
-            op, "cuda", "faults.cu", "", "nvrtc", "", "sm_80", op, (128, 1, 1), 0, parameters
+            op, "cuda", "faults.cu", "", "nvrtc", "", "sm_80", op, self.block, 0, self.parameters
         )
         return CompiledKernel(manifest, self.text, shipped=False)
 
@@ -52,6 +60,18 @@ def test_kinds_that_the_lane_locates(
     assert all(f.source is not None and f.source.file == "faults.cu" for f in found)
     assert kind in CATALOG["emulator"].locates
     assert findings(f"{name}_ok") == []
+
+
+def test_a_failed_assertion_says_in_the_lane_what_it_asserts() -> None:
+    text = (Path(__file__).parents[1] / "coverage" / "ptx" / "calls.ptx").read_text()
+    parameters = (Parameter("out", "*i32", 4), Parameter("limit", "i32"))
+    device = Planted(text, parameters, threads=32)
+    args = {"out": device.tensor("out", np.zeros(32, np.int32)), "limit": 20}
+    device.launch(Launch(3, "checked", args, (1, 1, 1), None, 7))
+    [finding] = device.findings
+    assert (finding.kind, finding.launch, finding.step) == (Kind.TRAP, 3, 7)
+    assert finding.got == "calls.cu:40: checked: assertion `i < limit` failed"
+    assert finding.elements is None
 
 
 def test_the_lane_makes_all_checks_but_that_of_warnings() -> None:

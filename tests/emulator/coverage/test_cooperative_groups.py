@@ -17,7 +17,7 @@ from specrepro.repro.records import Kind
 
 pytestmark = pytest.mark.compilers
 
-SOURCE = Path(__file__).with_name("cooperative.cu")
+SOURCE = Path(__file__).parent / "ptx" / "cooperative.cu"
 Run = Callable[..., LaunchReport]
 # one element of each sign and parity, and no two alike
 VALUES = np.random.default_rng(0).permutation(1024)[:256].astype(np.int32) - 300

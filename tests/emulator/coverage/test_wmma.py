@@ -17,7 +17,7 @@ from specrepro.repro.ptx_text import normalise
 from specrepro.repro.records import Kind
 
 Array = np.ndarray[Any, Any]
-SOURCE = Path(__file__).with_name("wmma.cu")
+SOURCE = Path(__file__).parent / "ptx" / "wmma.cu"
 KEPT = Path(__file__).parent / "ptx" / "wmma.ptx"
 DEPTH, STRIDE = 48, 36  # a row of c is a multiple of 16 bytes, not of 32
 
