@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from . import conditions
 from .levers import Command, changed
-from .match import Ranked, left
+from .match import Ranked, Standing, left
 from .rules import Experiment, Knowledge, Outcomes, Question
 from .situation import Situation
 
@@ -24,6 +24,7 @@ RESTART_MINUTES = 5
 ROOT_MINUTES = 10
 LEAST_BITS = 0.03
 MOST = 4
+MOST_ASKED = 6
 # Where a class says nothing of an experiment: the fault comes again, more likely than not.
 UNSAID: Outcomes = {"again": 0.7, "clean": 0.3}
 UNSAID_KINDS: Outcomes = {"other": 1.0}
@@ -53,14 +54,23 @@ class Asked:
 
 def missing(ranked: Sequence[Ranked], situation: Situation, known: Knowledge) -> list[Asked]:
     """What is not known and would move a class that is in question, the most telling first."""
+    standing = left(ranked)
+    most = None
+    if not standing:
+        # nothing is in question yet: what would bring any class that explains it into question
+        seen = situation.get("symptom")
+        symptoms = set(seen.values) if seen else set()
+        open_ = [r for r in ranked if r.standing is Standing.UNKNOWN]
+        standing = [r for r in open_ if symptoms & set(r.fault_class.explains)]
+        most = MOST_ASKED
     found = []
     for question in known.questions:
         if any(situation.get(name) or name in situation.absent for name in question.names):
             continue
-        wanted = [r.fault_class.id for r in left(ranked) if question.id in r.fault_class.asks]
+        wanted = [r.fault_class.id for r in standing if question.id in r.fault_class.asks]
         if wanted:
             found.append(Asked(question, tuple(wanted)))
-    return found
+    return found[:most]
 
 
 def proposals(

@@ -1,4 +1,7 @@
-"""What a release of vLLM takes where nothing is given, from `knowledge/engines.yaml`. Pure."""
+"""What a release of vLLM takes where nothing is given, from `knowledge/engines.yaml`. Pure.
+
+A default is marked as such, and never excludes a class.
+"""
 
 from __future__ import annotations
 

@@ -69,6 +69,22 @@ def note_claims(notes: Notes, facts: Sequence[Fact], claims: Mapping[str, str]) 
                 if name not in told and re.search(pattern, fact.text, re.IGNORECASE):
                     told[name] = fact
     notes.put("claim", list(told), told.values(), How.CLAIMED)
+    if "hybrid_model" in told:
+        notes.put("hybrid", "yes", [told["hybrid_model"]], How.CLAIMED)
+    if "pipeline" in told:
+        _pipeline(notes, told["pipeline"])
+    if "prefix_on" in told:
+        notes.put("prefix_caching", "on", [told["prefix_on"]], How.CLAIMED)
     symptoms = [name for claim, name in SYMPTOMS.items() if claim in told]
     if symptoms and "symptom" not in notes.seen:
         notes.put("symptom", symptoms, [told[c] for c in SYMPTOMS if c in told], How.CLAIMED)
+
+
+def _pipeline(notes: Notes, fact: Fact) -> None:
+    """Stages as they are said, where the ranks that wrote allow for more than they show."""
+    said = re.search(r"\bPP\D{0,3}(\d{1,2})|pipeline\D{1,20}(\d{1,2})", fact.text, re.IGNORECASE)
+    stages = int(said[1] or said[2]) if said else 2
+    have = notes.seen.get("pp")
+    if have is not None and have.how is How.DERIVED and int(have.values[0]) < stages:
+        del notes.seen["pp"]
+    notes.put("pp", stages, [fact], How.CLAIMED)

@@ -14,7 +14,7 @@ from .rules import FaultClass
 from .session import Diagnosis, main_incident
 from .situation import Ref, Situation
 from .timeline import wall_times
-from .wording import cut, repeated, shape, told
+from .wording import FAULTS, cut, repeated, shape, told
 
 SCHEMA = "specrepro/diagnose@1"
 LONGEST_CASCADE = 40
@@ -52,6 +52,7 @@ def _nothing() -> dict[str, Any]:
         "cascade": [],
         "beside": [],
         "note": "",
+        "symptoms": [],
         "classes": [],
         "missing": [],
         "experiments": [],
@@ -81,6 +82,7 @@ def _incident(reading: Reading, one: Diagnosis) -> dict[str, Any]:
         "cascade": _cascade(reading, one.course.cascade),
         "beside": _cascade(reading, one.course.elsewhere),
         "note": one.course.note,
+        "symptoms": list(seen.values) if (seen := one.situation.get("symptom")) else [],
         "classes": [_ranked(reading, ranked) for ranked in one.classes],
         "missing": [_asked(asked) for asked in one.missing],
         "experiments": [_proposal(proposal) for proposal in one.proposals],
@@ -148,7 +150,7 @@ def _first(reading: Reading, one: Diagnosis) -> dict[str, Any] | None:
         symptom = one.situation.get("symptom")
         if symptom is None or set(symptom.values) == {"consequence"}:
             return None
-        what = ", ".join(map(str, symptom.values)).replace("_", " ")
+        what = ", ".join(FAULTS.get(str(value), str(value)) for value in symptom.values)
         return _failure(what, "symptom", None) | {
             "lines": _lines(reading, symptom.refs),
             "certainty": str(symptom.how),

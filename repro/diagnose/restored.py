@@ -20,7 +20,7 @@ def start_command(facts: Iterable[Fact]) -> str | None:
     commands = [fact for fact in given if fact.kind == "command" and fact.get("line")]
     commands.sort(key=lambda fact: fact.certainty is Certainty.CLAIMED)
     if commands:
-        return str(commands[0].get("line"))
+        return str(commands[0].get("line")).strip().strip("`")
     told = [f for f in given if f.kind == "engine_argument" and f.get("origin") == "given"]
     return _restored(told) if told else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .advise import Asked, Proposal, missing, proposals
+from .defaults import note_defaults
 from .facts import Certainty, Reading
 from .match import Ranked, left, match
 from .restored import start_command
@@ -59,6 +60,7 @@ def situation_of(course: Course, known: Knowledge) -> Situation:
     notes = Notes()
     note_settings(notes, course.facts, known.engines)
     note_symptoms(notes, course, known.claims)
+    note_defaults(notes, known.engines)
     return notes.done()
 
 

@@ -1,7 +1,6 @@
 """What the engine was told: names of settings, from the facts of an incident. Pure.
 
-What the log does not say is filled from what the release takes by default
-(`knowledge/engines.yaml`), marked as such: a default never excludes a class.
+What is not said here may be a default of the release (`defaults.py`), once all else is known.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .conditions import version
-from .defaults import note_defaults
 from .facts import Certainty, Fact
 from .machine import note_machine
 from .situation import How, Notes, derived
@@ -37,7 +35,6 @@ def note_settings(notes: Notes, facts: Sequence[Fact], engines: Mapping[str, Any
     note_lengths(notes, facts, arguments)
     note_environment(notes, facts)
     note_machine(notes, facts)
-    note_defaults(notes, engines)
 
 
 def _arguments(facts: Sequence[Fact]) -> dict[str, Fact]:

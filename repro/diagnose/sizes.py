@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from .facts import Fact
 from .situation import How, Notes
 from .values import NONE, number, of_kind, text_of
+
+RANK = re.compile(r"(TP|PP|DP)(\d{1,4})")
 
 
 def note_sizes(notes: Notes, facts: Sequence[Fact], arguments: Mapping[str, Fact]) -> None:
@@ -24,6 +27,7 @@ def note_sizes(notes: Notes, facts: Sequence[Fact], arguments: Mapping[str, Fact
         said = arguments.get(argument)
         if said is not None:
             notes.put(name, number(said.get("value")), [said])
+    _ranks(notes, facts)
     given = arguments.get("block_size")
     if given is not None and given.get("origin") != "effective" and number(given.get("value")):
         notes.put("block_size", number(given.get("value")), [given])
@@ -40,6 +44,18 @@ def note_sizes(notes: Notes, facts: Sequence[Fact], arguments: Mapping[str, Fact
             if isinstance(k, (int, float)) and k > 0:
                 fits = any(isinstance(s, int) and s % (int(k) + 1) == 0 for s in sizes)
                 notes.put("sizes_fit", "yes" if fits else "no", [fact], How.DERIVED)
+
+
+def _ranks(notes: Notes, facts: Sequence[Fact]) -> None:
+    """Sizes that follow from the ranks that wrote: where there is a PP1, there are two stages."""
+    highest: dict[str, tuple[int, Fact]] = {}
+    for fact in facts:
+        for dimension, number_ in RANK.findall(fact.rank or ""):
+            name = dimension.lower()
+            if int(number_) > highest.get(name, (0, fact))[0]:
+                highest[name] = (int(number_), fact)
+    for name, (last, fact) in highest.items():
+        notes.put(name, last + 1, [fact], How.DERIVED)
 
 
 def note_lengths(notes: Notes, facts: Sequence[Fact], arguments: Mapping[str, Fact]) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from .facts import Fact
+from .facts import Certainty, Fact
 from .situation import How, Notes
 from .values import NONE, frames_text, of_kind
 
 # arguments by which blocks of the KV cache leave the device
 CONNECTORS = ("kv_transfer_config", "kv_connector", "kv_offloading_size", "kv_offloading_backend")
 
+# setting → the argument that switches it
+ARGUMENTS = (("async", "async_scheduling"), ("prefix_caching", "enable_prefix_caching"))
 # roles of a back end that serves the text model, drafts included
 TEXT_ROLES = (None, "", "model", "mla")
 
@@ -21,6 +23,13 @@ def note_switches(notes: Notes, facts: Sequence[Fact], arguments: Mapping[str, F
         for fact in of_kind(facts, kind):
             if isinstance(fact.get("on"), bool):
                 notes.put(name, "on" if fact.get("on") else "off", [fact])
+    for name, argument in (
+        ("async", "async_scheduling"),
+        ("prefix_caching", "enable_prefix_caching"),
+    ):
+        said = arguments.get(argument)
+        if said is not None and isinstance(said.get("value"), bool):
+            notes.put(name, "on" if said.get("value") else "off", [said])
     backends = [
         f
         for f in of_kind(facts, "attention_backend")
@@ -70,7 +79,9 @@ def note_switches(notes: Notes, facts: Sequence[Fact], arguments: Mapping[str, F
 
 
 def note_environment(notes: Notes, facts: Sequence[Fact]) -> None:
-    for fact in of_kind(facts, "environment"):
+    # a variable that prose names was tried: it is not how this engine ran
+    set_ = [f for f in facts if f.kind == "environment" and f.certainty is Certainty.OBSERVED]
+    for fact in set_:
         name, value = str(fact.get("name")), str(fact.get("value") or "")
         if name == "CUDA_LAUNCH_BLOCKING" and value == "1":
             notes.put("launch_blocking", "on", [fact])

@@ -198,9 +198,12 @@ def _without_echoes(facts: Sequence[Fact]) -> list[Fact]:
     """
     device = [fact for fact in facts if fact.kind in DEVICE]
     dead = {(fact.source, fact.line) for fact in facts if fact.kind == "engine_dead"}
+    heard = {(fact.source, fact.line) for fact in facts if fact.kind == "nccl_error"}
     kept = []
     for fact in facts:
         if fact.kind == "engine_dead" and fact.get("what") == "worker_exception":
+            continue
+        if fact.kind == "hang" and (fact.source, fact.line) in heard and fact is not facts[0]:
             continue
         if fact.kind == "python_exception":
             near = any(

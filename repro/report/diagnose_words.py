@@ -50,7 +50,7 @@ def first(record: Record) -> str:
             return "not in what was given; what is there follows from something earlier"
         return "no failure found"
     said = [failure["time"], failure["what"]]
-    if failure["ranks"]:
+    if failure["ranks"] and failure["kind"] != "xid":  # which names its GPU itself
         said.append(f"at {' and '.join(failure['ranks'])}")
     if failure["tie"]:
         said.append("(same second: a tie)")
@@ -92,7 +92,7 @@ def standing(record: Record, *which: str) -> list[Record]:
 
 def excluded(record: Record) -> list[Record]:
     """Excluded classes that explain what was seen: those a reader might have thought of."""
-    symptoms = {s for row in standing(record, *OPEN) for s in row["explains"]}
+    symptoms = set(record["symptoms"])
     return [row for row in standing(record, "excluded") if symptoms & set(row["explains"])]
 
 

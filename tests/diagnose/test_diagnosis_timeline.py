@@ -148,6 +148,22 @@ def test_an_option_that_prose_names_is_not_how_the_engine_ran(tmp_path: Path) ->
     assert found.situation.has("claim", "eager_works")
 
 
+def test_a_variable_that_prose_names_is_not_how_the_engine_ran(tmp_path: Path) -> None:
+    [found] = page(
+        tmp_path,
+        "With CUDA_LAUNCH_BLOCKING=1 it is clean for two days.\n\n```\n"
+        f"{worker('TP0', '10:00:00')}\n```\n",
+    )
+    assert found.situation.value("launch_blocking") is None
+
+
+def test_stages_follow_from_ranks_and_from_what_is_said(tmp_path: Path) -> None:
+    [found] = page(tmp_path, f"It dies.\n\n```\n{worker('PP1', '10:00:00')}\n```\n")
+    assert found.situation.value("pp") == 2
+    [found] = page(tmp_path, f"With PP=3 it dies.\n\n```\n{worker('PP1', '10:00:00')}\n```\n")
+    assert found.situation.value("pp") == 3
+
+
 def test_prose_alone_is_a_claim_and_excludes_nothing(tmp_path: Path) -> None:
     [found] = page(tmp_path, "vLLM 0.27.1 crashes with an illegal memory access under load.\n")
     assert found.course.first == () or found.course.first[0].certainty == "claimed"
