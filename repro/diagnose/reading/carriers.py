@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from .line import Prefix
+from .patterns import lazily
 from .times import CLOCK, ISO, SYSLOG, read_time
 
 # A JSON record longer than this is read as text.
@@ -20,16 +21,16 @@ LONGEST_RECORD = 64 * 1024
 # Wrappings within wrappings: a shipped journal line of a container has three.
 DEPTH = 5
 
-_CRI = re.compile(rf"(?P<time>{ISO}) (?:stdout|stderr) [FP] ")
-_DOCKER = re.compile(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6,9}(?:Z|[+-]\d\d:\d\d)) ")
-_COMPOSE = re.compile(r"[a-z0-9][\w.\-]{0,63} {1,40}\| ?")
-_KUBECTL = re.compile(r"\[pod/[\w.\-]{1,120}/[\w.\-]{1,120}\] ")
-_SYSLOG = re.compile(
+_CRI = lazily(rf"(?P<time>{ISO}) (?:stdout|stderr) [FP] ")
+_DOCKER = lazily(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6,9}(?:Z|[+-]\d\d:\d\d)) ")
+_COMPOSE = lazily(r"[a-z0-9][\w.\-]{0,63} {1,40}\| ?")
+_KUBECTL = lazily(r"\[pod/[\w.\-]{1,120}/[\w.\-]{1,120}\] ")
+_SYSLOG = lazily(
     rf"(?P<time>{SYSLOG}|{ISO}) (?P<host>[\w.\-]{{1,64}}) (?P<unit>[\w./@\-]{{1,64}})"
     r"(?:\[(?P<pid>\d{1,10})\])?: "
 )
-_KMSG = re.compile(r"\d{1,3},\d{1,12},(?P<usec>\d{1,16}),[^;\s]{1,40};")
-_DMESG = re.compile(
+_KMSG = lazily(r"\d{1,3},\d{1,12},(?P<usec>\d{1,16}),[^;\s]{1,40};")
+_DMESG = lazily(
     r"(?:<\d{1,3}>)?(?:kern +:[a-z]+ *: ?)?"
     rf"(?:\[ *(?P<boot>\d{{1,12}}\.\d{{1,9}})\]|\[(?P<named>[A-Z][a-z][a-z] "
     rf"[A-Z][a-z][a-z] [ \d]\d {CLOCK} "

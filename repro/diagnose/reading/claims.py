@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from ...watch.xid import entry
 from ..facts import Certainty, Value
 from .line import Found, Line
+from .patterns import lazily
 
 LONGEST = 4000
 _TOPICS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "garbage",
-        re.compile(
+        lazily(
             r"(?i)gibberish|garbled|garbage (?:output|text|tokens?)|nonsense|"
             r"(?:output|text|response)s? (?:is|are|becomes?) (?:corrupt|garbage)|"
             r"repeat(?:s|ing|ed)? (?:the same )?tokens?|endless(?:ly)? repeat|!!!!!"
@@ -25,11 +26,11 @@ _TOPICS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "hang",
-        re.compile(r"(?i)\b(?:hangs?|hung|freezes?|frozen|stuck|stops? responding|deadlocks?)\b"),
+        lazily(r"(?i)\b(?:hangs?|hung|freezes?|frozen|stuck|stops? responding|deadlocks?)\b"),
     ),
     (
         "low_acceptance",
-        re.compile(
+        lazily(
             r"(?i)(?:acceptance|accept(?:ed)?)\b.{0,40}\b(?:zero|0(?:\.0+)? ?%|drops?|"
             r"falls?|collapses?|low)\b|"
             r"(?:zero|0 ?%|no|low) (?:draft )?(?:acceptance|accepted)"
@@ -37,26 +38,24 @@ _TOPICS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "crash",
-        re.compile(r"(?i)\bcrash(?:es|ed|ing)?\b|\bdies\b|\bdied\b|illegal memory access|\bIMA\b"),
+        lazily(r"(?i)\bcrash(?:es|ed|ing)?\b|\bdies\b|\bdied\b|illegal memory access|\bIMA\b"),
     ),
 )
-_DENIED = re.compile(
+_DENIED = lazily(
     r"(?i)\b(?:no longer|does(?:n't| not)|did(?:n't| not)|never|without (?:a |any )?|"
     r"not|no|zero|0|gone|fixed)\b[^.]{0,24}$"
 )
-_CLEAN = re.compile(
-    r"(?i)\b0 crashes\b|\bno (?:more )?(?:crash|crashes|hangs?|faults?)\b|\bclean\b"
-)
-_ENGINE = re.compile(
+_CLEAN = lazily(r"(?i)\b0 crashes\b|\bno (?:more )?(?:crash|crashes|hangs?|faults?)\b|\bclean\b")
+_ENGINE = lazily(
     r"(?i)\b(?P<name>vllm|sglang|tensorrt-llm|trt-llm)\b(?:[ :=@\-]|version|release|"
     r"nightly|docker|image|==){0,4}"
     r"v?(?P<version>\d{1,2}\.\d{1,3}(?:\.\d{1,3})?(?:(?:rc|\.post|\.dev)\d{1,6})?)"
 )
-_BARE = re.compile(r"(?<![\w.])v?(0\.\d{1,2}\.\d{1,2}(?:rc\d{1,3}|\.post\d)?)(?![\w.]*\d)")
-_GOOD = re.compile(r"(?i)works?|fine|good|ok\b|no crash|not affected|clean|stable")
-_BAD = re.compile(r"(?i)fails?|crash|broken|affected|still|reproduc|same (?:issue|error|problem)")
-_XID = re.compile(r"(?i)\bXid[ s]{0,2}(?:error )?[#:=(]{0,2} ?(\d{1,3})\b")
-_K = re.compile(r"(?i)\bnum_speculative_tokens\b\W{0,4}(\d{1,2})\b|\bk ?= ?(\d{1,2})\b")
+_BARE = lazily(r"(?<![\w.])v?(0\.\d{1,2}\.\d{1,2}(?:rc\d{1,3}|\.post\d)?)(?![\w.]*\d)")
+_GOOD = lazily(r"(?i)works?|fine|good|ok\b|no crash|not affected|clean|stable")
+_BAD = lazily(r"(?i)fails?|crash|broken|affected|still|reproduc|same (?:issue|error|problem)")
+_XID = lazily(r"(?i)\bXid[ s]{0,2}(?:error )?[#:=(]{0,2} ?(\d{1,3})\b")
+_K = lazily(r"(?i)\bnum_speculative_tokens\b\W{0,4}(\d{1,2})\b|\bk ?= ?(\d{1,2})\b")
 
 
 def read_claims(line: Line) -> Iterator[Found]:

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from ..facts import Value
 from .line import Following, Found, Line, Parser, State, joined
+from .patterns import lazily
 
-_TIMEOUT = re.compile(
+_TIMEOUT = lazily(
     r"Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<sequence>\d{1,12}), "
     r"OpType=(?P<operation>\w{1,40})"
 )
-_RAN = re.compile(r"ran for (\d{1,12}) milliseconds")
+_RAN = lazily(r"ran for (\d{1,12}) milliseconds")
 _ERRORS = (
     ("ncclRemoteError", "remote"),
     ("ncclSystemError", "system"),

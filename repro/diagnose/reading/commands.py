@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from ..facts import Certainty
 from .line import Following, Found, Line, Parser, State
+from .patterns import lazily
 from .reprs import flat, value_of
 from .settings import canonical, settings
 
@@ -26,22 +27,22 @@ _STARTS = (
     ("llama-server", "llama.cpp"),
 )
 _IMAGES = (("vllm/vllm-openai", "vllm"), ("lmsysorg/sglang", "sglang"))
-_IMAGE = re.compile(
+_IMAGE = lazily(
     r"(?P<name>(?:[\w.\-]{1,80}(?::\d{1,5})?/){0,4}(?:vllm-openai|vllm|sglang|vllm-\w{1,40}))"
     r":(?P<tag>[\w.\-]{1,128})"
 )
-_OPTION = re.compile(r"-{1,2}[A-Za-z][\w.\-]{0,80}$")
-_CONTINUES = re.compile(r"^\s*(?:- )?['\"]?-{1,2}[A-Za-z]|^\s*- ['\"]?[\w{\[]")
-_VERSION = re.compile(r"v?(\d{1,3}\.\d{1,3}(?:\.\d{1,4})?(?:(?:rc|\.post|\.dev)\d{1,6})?)")
+_OPTION = lazily(r"-{1,2}[A-Za-z][\w.\-]{0,80}$")
+_CONTINUES = lazily(r"^\s*(?:- )?['\"]?-{1,2}[A-Za-z]|^\s*- ['\"]?[\w{\[]")
+_VERSION = lazily(r"v?(\d{1,3}\.\d{1,3}(?:\.\d{1,4})?(?:(?:rc|\.post|\.dev)\d{1,6})?)")
 _VARIABLES = (
     "CUDA_", "VLLM_", "NCCL_", "TORCH_", "PYTORCH_", "FLASHINFER_", "TRITON_", "SGLANG_", "TRTLLM_",
     "GGML_", "RAY_", "OMP_",
 )  # fmt: skip
-_VARIABLE = re.compile(
+_VARIABLE = lazily(
     r"(?:^|[\s'\"\-;]|-e |--env[ =])(?P<name>(?:" + "|".join(_VARIABLES) + r")[A-Z0-9_]{1,60})"
     r"(?P<how>=|: )(?P<value>\"[^\"]{0,300}\"|'[^']{0,300}'|[^\s'\";\\]{0,300})"
 )
-_LISTED = re.compile(r"^\s*(?:export |ENV |- )?(?:name: )?")
+_LISTED = lazily(r"^\s*(?:export |ENV |- )?(?:name: )?")
 # Options of docker, which stand before the image.
 _DOCKER = frozenset(
     {
@@ -51,8 +52,8 @@ _DOCKER = frozenset(
         "--detach",
     }
 )  # fmt: skip
-_HUMAN = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)([kKmMgG])")
-_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|KEY")
+_HUMAN = lazily(r"(\d{1,9}(?:\.\d{1,6})?)([kKmMgG])")
+_SECRET = lazily(r"TOKEN|SECRET|PASSWORD|KEY")
 
 
 def _command(line: Line, following: Following, state: State) -> Iterator[Found]:

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ..facts import Value
 from .line import Following, Found, Line, Parser, State
+from .patterns import lazily
 
-_DETECTED = re.compile(r"CUDBG_EXCEPTION_(\w{1,60})(?: \((\d{1,4})\))?")
-_SPOKEN = re.compile(r"CUDA Exception: ([A-Z][\w ,\-]{2,80})")
-_FIELD = re.compile(r"- (Device|SM|Warp): (\d{1,6})|- PC (0x[0-9a-fA-F]{1,16})")
-_FRAME = re.compile(r"#\d{1,3} +(?:0x[0-9a-fA-F]{1,16} +)?(?P<kernel>\S.{0,300})")
-_FOCUS = re.compile(
+_DETECTED = lazily(r"CUDBG_EXCEPTION_(\w{1,60})(?: \((\d{1,4})\))?")
+_SPOKEN = lazily(r"CUDA Exception: ([A-Z][\w ,\-]{2,80})")
+_FIELD = lazily(r"- (Device|SM|Warp): (\d{1,6})|- PC (0x[0-9a-fA-F]{1,16})")
+_FRAME = lazily(r"#\d{1,3} +(?:0x[0-9a-fA-F]{1,16} +)?(?P<kernel>\S.{0,300})")
+_FOCUS = lazily(
     r"Current focus set to CUDA kernel \d{1,9}, grid (?P<grid>\d{1,12})"
     r"(?:, cluster \([\d,]{1,40}\))?, block \((?P<block>[\d,]{1,40})\), "
     r"thread \((?P<thread>[\d,]{1,40})\)(?:, device (?P<device>\d{1,4}))?(?:, sm (?P<sm>\d{1,6}))?"
 )
-_LAUNCH = re.compile(
+_LAUNCH = lazily(
     r"#0 +(?:0x[0-9a-fA-F]{1,16} in )?(?P<kernel>[^<]{1,400}?(?:<(?!<<).{0,600}?)?)"
     r"<<<(?P<grid>\([\d,]{1,40}\)),(?P<block>\([\d,]{1,40}\))>>>"
     r"(?:.{0,40}? at (?P<file>[^:]{1,300}):(?P<file_line>\d{1,9}))?"
 )
-_AT = re.compile(
+_AT = lazily(
     r"exception was triggered at PC 0x[0-9a-fA-F]{1,16}(?: +(?P<kernel>[^(]{1,300})?"
     r"(?:\((?P<file>[^():]{1,300}):(?P<file_line>\d{1,9})\))?)?"
 )
-_WRITTEN = re.compile(r"Writing ELF file to (\S{1,400})")
+_WRITTEN = lazily(r"Writing ELF file to (\S{1,400})")
 _FAULTS = (
     ("ILLEGAL_ADDRESS", "illegal_access"),
     ("OUT_OF_RANGE_ADDRESS", "illegal_access"),

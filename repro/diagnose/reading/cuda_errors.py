@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from .line import Following, Found, Line, Parser, State, joined
+from .patterns import lazily
 
 # message → fault, runtime name, code (driver_types.h)
 _MESSAGES: tuple[tuple[str, str, str, int], ...] = (
@@ -52,26 +53,26 @@ DRIVER_NAMES = {
     "CUDA_ERROR_ECC_UNCORRECTABLE": ("ecc", 214),
     "CUDA_ERROR_UNKNOWN": ("other", 999),
 }
-_NAMED = re.compile(r"\b(?:cudaError[A-Z]\w{1,60}|CUDA_ERROR_[A-Z_]{1,60})")
+_NAMED = lazily(r"\b(?:cudaError[A-Z]\w{1,60}|CUDA_ERROR_[A-Z_]{1,60})")
 # What a shell, a catalog or a help text says about errors is none.
-_NOT_AN_ERROR = re.compile(
+_NOT_AN_ERROR = lazily(
     r"^\s*(?:#|//|if |for debugging|search for `|compile with|cuda kernel errors)", re.IGNORECASE
 )
-_SPOKEN = re.compile(
+_SPOKEN = lazily(
     r"(?P<by>CUDA error|Cuda error|CUDA Error|CUDA warning|CUDA failure|Triton Error \[CUDA\]|"
     r"Cuda failure|CUDA driver error|cudaError\w{0,40}|CUDA_ERROR_\w{1,40}|CUBLAS_STATUS_\w{1,40})"
     r"(?: \d{1,4})?:? ?(?P<rest>.{0,600})"
 )
-_CODE = re.compile(r"(?:\((?:error )?(\d{1,3})\)|[Ee]rror (?:code:? ?)?(\d{1,3})\b)")
-_FLASHINFER = re.compile(r"(\S{1,300}\.cuh?):? line (\d{1,7}) at function (\w{1,80})")
-_ALL_REDUCE = re.compile(r"custom_all_reduce\.cuh:(\d{1,7})")
-_GGML = re.compile(r"current device: (-?\d{1,3}), in function (\w{1,80}) at (\S{1,300})")
-_SECONDARY = re.compile(
+_CODE = lazily(r"(?:\((?:error )?(\d{1,3})\)|[Ee]rror (?:code:? ?)?(\d{1,3})\b)")
+_FLASHINFER = lazily(r"(\S{1,300}\.cuh?):? line (\d{1,7}) at function (\w{1,80})")
+_ALL_REDUCE = lazily(r"custom_all_reduce\.cuh:(\d{1,7})")
+_GGML = lazily(r"current device: (-?\d{1,3}), in function (\w{1,80}) at (\S{1,300})")
+_SECONDARY = lazily(
     r"Worker failed with error|watchdog thread terminated|CUDA warning|function ~|"
     r"what\(\): +\[PG |Failed to destroy|Failed to CUDA calls? (?:in|during) (?:the )?destructor|"
     r"ignored exception|Exception ignored|engine core output|EngineDeadError"
 )
-_ASSERT = re.compile(
+_ASSERT = lazily(
     r"(?P<file>\S{1,300}?):(?P<file_line>\d{1,9}): (?P<function>.{1,400}?): "
     r"block: \[(?P<block>[\d, ]{1,40})\], thread: \[(?P<thread>[\d, ]{1,40})\] "
     r"Assertion [`'\"](?P<expression>.{0,400}?)[`'\"]? failed"

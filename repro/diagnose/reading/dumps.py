@@ -7,18 +7,19 @@ from collections.abc import Iterator
 
 from ..facts import Value
 from .line import Following, Found, Line, Parser, State, joined
+from .patterns import lazily
 
 # Requests that are named; the rest is a number.
 NAMED = 8
-_TOTAL = re.compile(r"total_num_scheduled_tokens=(\d{1,12})")
-_SCHEDULED = re.compile(r"\bnum_scheduled_tokens=\{([^}]{0,60000})\}")
-_DRAFTS = re.compile(r"scheduled_spec_decode_tokens=\{([^}]{0,60000})\}")
-_COMPUTED = re.compile(r"num_computed_tokens=\[?([\d, ]{1,20000})")
-_NAME = re.compile(r"'([^']{1,80})': ?(\d{1,9})")
+_TOTAL = lazily(r"total_num_scheduled_tokens=(\d{1,12})")
+_SCHEDULED = lazily(r"\bnum_scheduled_tokens=\{([^}]{0,60000})\}")
+_DRAFTS = lazily(r"scheduled_spec_decode_tokens=\{([^}]{0,60000})\}")
+_COMPUTED = lazily(r"num_computed_tokens=\[?([\d, ]{1,20000})")
+_NAME = lazily(r"'([^']{1,80})': ?(\d{1,9})")
 _STATS = {
-    "running": re.compile(r"num_running_reqs=(\d{1,9})"),
-    "waiting": re.compile(r"num_waiting_reqs=(\d{1,9})"),
-    "kv_usage": re.compile(r"kv_cache_usage=([\d.e\-]{1,30})"),
+    "running": lazily(r"num_running_reqs=(\d{1,9})"),
+    "waiting": lazily(r"num_waiting_reqs=(\d{1,9})"),
+    "kv_usage": lazily(r"kv_cache_usage=([\d.e\-]{1,30})"),
 }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ..facts import Value
 from .line import Following, Found, Line, Parser, State, joined
+from .patterns import lazily
 
 _DEAD: tuple[tuple[str, str], ...] = (
     ("EngineDeadError", "EngineDeadError"),
@@ -29,16 +30,16 @@ _START: tuple[tuple[str, str], ...] = (
 _SIGNALS = {
     4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM",
 }  # fmt: skip
-_STATUS = re.compile(
+_STATUS = lazily(
     r"(?:exited with code|exit code|exitcode|Exit Code|exit status|Exited \(|exited with status|"
     r"code=exited, status=|code=killed, status=|code=dumped, status=)[:=]? ?\(?(-?\d{1,4})"
 )
-_SIGNAL = re.compile(r"\b(SIG(?:ABRT|SEGV|KILL|BUS|ILL|TERM|FPE))\b")
-_DIED = re.compile(
+_SIGNAL = lazily(r"\b(SIG(?:ABRT|SEGV|KILL|BUS|ILL|TERM|FPE))\b")
+_DIED = lazily(
     r"Worker proc (?P<worker>[\w\-]{1,64}) died unexpectedly(?: \(exit code: "
     r"(?P<code>-?\d{1,6}|None)\))?"
 )
-_WAIT = re.compile(r"(\d{1,7}(?:\.\d{1,3})?) ?(?:seconds|s\b)")
+_WAIT = lazily(r"(\d{1,7}(?:\.\d{1,3})?) ?(?:seconds|s\b)")
 
 
 def _dead(line: Line, _: Following, __: State) -> Iterator[Found]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ..facts import Value
 from .line import Following, Found, Line, Parser, State
+from .patterns import lazily
 
 _NUMBER = r"(\d{1,4}(?:\.\d{1,6}){1,3}[\w.+\-]{0,40})"
 # collect_env's label → library
@@ -43,20 +44,20 @@ _DISTRIBUTIONS = {
     "tensorrt-llm": "tensorrt-llm",
     "tensorrt_llm": "tensorrt-llm",
 }
-_LISTED = re.compile(
+_LISTED = lazily(
     r"(?:^|\s|\[pip3\] |\[conda\] )(?P<name>" + "|".join(map(re.escape, _DISTRIBUTIONS)) + r")"
     r"(?:==|@| {1,60}|: ?|=)v?(?P<version>\d{1,4}\.\d{1,4}[\w.+!]{0,60})(?=$|[\s,;)\]|])"
 )
-_WHEEL = re.compile(
+_WHEEL = lazily(
     r"\b(?P<name>vllm|flashinfer_python|torch|sglang)-(?P<version>\d[\w.+!]{2,80})-cp\d"
 )
-_GPU = re.compile(
+_GPU = lazily(
     r"\b(?:GPU (?P<index>\d{1,3}): )?(?P<name>(?:NVIDIA )?(?:GeForce |RTX |Tesla |"
     r"Quadro |TITAN |DGX |GB\d|"
     r"[ABHLVT]\d{1,3}|PG\d|Graphics)[\w \-/]{0,40}?)(?= ?(?:\(UUID|,|;|\||$|\.\s|\.$|  |\)))"
 )
-_CAPABILITY = re.compile(r"(?:sm_|compute capability:? ?\(?)(\d{1,2}[._, ]{0,2}\d[a-f]?)\b")
-_PRODUCT = re.compile(
+_CAPABILITY = lazily(r"(?:sm_|compute capability:? ?\(?)(\d{1,2}[._, ]{0,2}\d[a-f]?)\b")
+_PRODUCT = lazily(
     r"RTX ?(?:PRO |A)?\d{4}|GB\d{1,3}\b|\b[ABHL]\d{2,3}[A-Z]{0,3}\b|Tesla|\bT4\b|\bV100|TITAN|Spark"
 )
 

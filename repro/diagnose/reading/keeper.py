@@ -7,7 +7,6 @@ counted in `left_out`. So a log of any size becomes a reading of a bounded one.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from ...escape import printable
 from ..facts import TEXT_LENGTH, Certainty, Fact, Value
 from ..vocabulary import FIRST
 from .line import Found, Line
+from .patterns import lazily
 
 FIRST_KEPT = 96
 LAST_KEPT = 160
@@ -42,7 +42,7 @@ _OWN: Mapping[str, tuple[str, ...]] = {
     "hang": ("seconds",),
     "sanitizer_error": ("thread", "block", "address", "distance"),
 }
-_SECRETS = re.compile(
+_SECRETS = lazily(
     r"(?i)(api[-_]?keys?['\"]?\s{0,2}[=: ]\s{0,2}[\[('\"]{0,3}|"
     r"(?:token|secret|password)['\"]?\s{0,2}[=:]\s{0,2}['\"]{0,2}|bearer )[\w\-./+=]{6,}"
     r"|\b(?:hf|sk|ghp|gho|github_pat|glpat|xox[abp])[_-][\w\-]{8,}"

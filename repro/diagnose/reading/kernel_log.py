@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from ...watch.xid import Xid, entry, is_complete, read_sxid, read_xid
 from ..facts import Value
 from .line import Following, Found, Line, Parser, State, joined
+
+if TYPE_CHECKING:
+    from ...watch.xid import Xid
 
 _OTHER: tuple[tuple[str, str], ...] = (
     ("fallen off the bus", "bus_loss"),
@@ -19,6 +22,8 @@ _OTHER: tuple[tuple[str, str], ...] = (
 
 def xid_values(xid: Xid) -> dict[str, Value]:
     """Values of the fact `xid`, with the catalog's row."""
+    from ...watch.xid import entry
+
     row = entry(xid.code)
     return {
         "code": xid.code,
@@ -41,6 +46,8 @@ def xid_values(xid: Xid) -> dict[str, Value]:
 
 
 def _driver(line: Line, following: Following, _: State) -> Iterator[Found]:
+    from ...watch.xid import is_complete, read_sxid, read_xid
+
     text = line.text
     if xid := read_xid(text):
         if not is_complete(xid):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from ...sanitizer.text import Parser as Sanitizer
 from ..facts import Certainty, Time, Value
+
+if TYPE_CHECKING:
+    from ...sanitizer.text import Parser as Sanitizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class State:
     chained: dict[tuple[str | None, int | None], int] = field(default_factory=dict)
     idle: dict[tuple[str, str | None, int | None], int] = field(default_factory=dict)
     owner: tuple[int, Prefix] = (0, Prefix())
-    sanitizer: Sanitizer = field(default_factory=Sanitizer)
+    sanitizer: Sanitizer | None = None
 
     def owned(self, line: Line) -> Line:
         """The line with the prefix of the traceback that it is part of, if it has none itself."""

@@ -7,34 +7,35 @@ from collections.abc import Iterator
 
 from ..facts import Value
 from .line import Following, Found, Line, Parser, State, joined, joined_to
+from .patterns import lazily
 
 # Load lines in a row without a token that are a sign of a hang.
 STILL = 3
 _NUMBER = r"(-?[\d.,]{1,20}|nan|inf)"
 _LOAD = {
-    "running": re.compile(rf"Running: {_NUMBER} reqs"),
-    "waiting": re.compile(rf"(?:Waiting|Pending): {_NUMBER} reqs"),
-    "kv_usage": re.compile(rf"KV cache usage: {_NUMBER}%"),
-    "prefix_hit_rate": re.compile(rf", Prefix cache hit rate: (?:GPU: )?{_NUMBER}%"),
-    "prompt_throughput": re.compile(rf"Avg prompt throughput: {_NUMBER}"),
-    "generation_throughput": re.compile(rf"Avg generation throughput: {_NUMBER}"),
-    "preemptions": re.compile(rf"Preemptions: {_NUMBER}"),
-    "corrupted": re.compile(rf"Corrupted: {_NUMBER} reqs"),
+    "running": lazily(rf"Running: {_NUMBER} reqs"),
+    "waiting": lazily(rf"(?:Waiting|Pending): {_NUMBER} reqs"),
+    "kv_usage": lazily(rf"KV cache usage: {_NUMBER}%"),
+    "prefix_hit_rate": lazily(rf", Prefix cache hit rate: (?:GPU: )?{_NUMBER}%"),
+    "prompt_throughput": lazily(rf"Avg prompt throughput: {_NUMBER}"),
+    "generation_throughput": lazily(rf"Avg generation throughput: {_NUMBER}"),
+    "preemptions": lazily(rf"Preemptions: {_NUMBER}"),
+    "corrupted": lazily(rf"Corrupted: {_NUMBER} reqs"),
 }
 _SGLANG_LOAD = {
-    "running": re.compile(rf"#running-req: {_NUMBER}"),
-    "waiting": re.compile(rf"#queue-req: {_NUMBER}"),
-    "kv_usage": re.compile(rf"token usage: {_NUMBER}"),
-    "generation_throughput": re.compile(rf"gen throughput \(token/s\): {_NUMBER}"),
+    "running": lazily(rf"#running-req: {_NUMBER}"),
+    "waiting": lazily(rf"#queue-req: {_NUMBER}"),
+    "kv_usage": lazily(rf"token usage: {_NUMBER}"),
+    "generation_throughput": lazily(rf"gen throughput \(token/s\): {_NUMBER}"),
 }
 _SPEC = {
-    "mean_acceptance_length": re.compile(rf"Mean acceptance length: {_NUMBER}"),
-    "accepted": re.compile(rf"Accepted: {_NUMBER} tokens"),
-    "drafted": re.compile(rf"Drafted: {_NUMBER} tokens"),
+    "mean_acceptance_length": lazily(rf"Mean acceptance length: {_NUMBER}"),
+    "accepted": lazily(rf"Accepted: {_NUMBER} tokens"),
+    "drafted": lazily(rf"Drafted: {_NUMBER} tokens"),
     # "Draft acceptance rate" up to 0.10.1, "Avg Draft acceptance rate" at the end after
-    "acceptance_rate": re.compile(rf"[Dd]raft acceptance rate: {_NUMBER}%?"),
+    "acceptance_rate": lazily(rf"[Dd]raft acceptance rate: {_NUMBER}%?"),
 }
-_POSITIONS = re.compile(r"Per-position acceptance rate: ([\d., ]{1,2000}|nan)")
+_POSITIONS = lazily(r"Per-position acceptance rate: ([\d., ]{1,2000}|nan)")
 _WHOLE = ("running", "waiting", "preemptions", "corrupted", "accepted", "drafted")
 
 

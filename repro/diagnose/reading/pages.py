@@ -13,16 +13,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
+from .patterns import lazily
+
 # Blocks beyond this many are counted as unread.
 MOST_BLOCKS = 1000
 
-_FENCE = re.compile(r"^[ \t>*\-]{0,16}(?P<fence>`{3,}|~{3,}) {0,3}(?P<language>[\w+\-]{0,24})")
-_QUOTE = re.compile(r"^ {0,3}(?:> ?){1,8}")
-_AUTHOR = re.compile(r"^author:\t(?P<name>\S{1,64})$")
-_HEADER = re.compile(
-    r"^(?:association|edited|status|state|labels|comments|assignees|url|number):\t"
-)
-_TAG = re.compile(
+_FENCE = lazily(r"^[ \t>*\-]{0,16}(?P<fence>`{3,}|~{3,}) {0,3}(?P<language>[\w+\-]{0,24})")
+_QUOTE = lazily(r"^ {0,3}(?:> ?){1,8}")
+_AUTHOR = lazily(r"^author:\t(?P<name>\S{1,64})$")
+_HEADER = lazily(r"^(?:association|edited|status|state|labels|comments|assignees|url|number):\t")
+_TAG = lazily(
     r"</?(?:details|summary|p|br|b|i|em|strong|code|pre|sub|sup|div|span|img|a)\b[^>]{0,300}>"
 )
 _NO_LOG = frozenset({"diff", "cpp", "cuda", "cu", "rust", "js", "patch"})

@@ -13,44 +13,43 @@ from functools import lru_cache
 
 from .carriers import unwrap
 from .line import Line, Prefix
+from .patterns import lazily
 from .times import CLOCK, ISO, read_time
 
 # A prefix that is longer is none.
 REACH = 400
-_ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,32}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][A-Z0-9])")
+_ANSI = lazily(r"\x1b(?:\[[0-9;?]{0,32}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][A-Z0-9])")
 
-_PROCESS = re.compile(
+_PROCESS = lazily(
     r"\((?P<name>[A-Za-z]\w{0,60})(?: (?P<group>[A-Z]{2,4}\d+(?:_[A-Z]{2,4}\d+)*))?"
     r"(?: rank=(?P<rank>\d+))? pid=(?P<pid>\d{1,10})(?:, ip=[0-9a-fA-F.:]{2,45})?\) ?"
 )
-_HEADER = re.compile(
+_HEADER = lazily(
     r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<time>(?:\d{4}-)?\d\d-\d\d "
     rf"{CLOCK}) \[?(?P<where>[\w./\-]{{1,120}}\.py:\d{{1,7}})\] ?"
 )
-_SGLANG = re.compile(
-    r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<ranks>(?: [A-Z]{2,4}\d+)*)\] ?"
-)
-_TRTLLM = re.compile(
+_SGLANG = lazily(r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<ranks>(?: [A-Z]{2,4}\d+)*)\] ?")
+_TRTLLM = lazily(
     r"\[(?P<time>\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d)\] \[TRT-LLM\] (?:\[RANK (?P<rank>\d+)\] )?"
     r"(?:\[(?P<level>[VDIWEF])\] )?"
 )
-_GLOG = re.compile(
+_GLOG = lazily(
     rf"(?:\[rank(?P<rank>\d+)\]:)?\[(?P<level>[IWEF])(?P<time>\d{{4}} {CLOCK})"
     r"(?: \d{1,10})? (?P<where>[\w./\-]{1,120}:\d{1,7})\] ?"
 )
-_RANK = re.compile(r"\[(?:rank|default|RANK )(?P<rank>\d+)\]:? ?")
-_MPI = re.compile(r"\[\d+,(?P<rank>\d+)\]<(?:stdout|stderr|stddiag)>: ?")
-_NCCL = re.compile(
+_RANK = lazily(r"\[(?:rank|default|RANK )(?P<rank>\d+)\]:? ?")
+_MPI = lazily(r"\[\d+,(?P<rank>\d+)\]<(?:stdout|stderr|stddiag)>: ?")
+_NCCL = lazily(
     r"(?P<host>[\w.\-]{1,64}):(?P<pid>\d{1,10}):\d{1,10} \[(?:-?\d{1,4}|0x[0-9a-f]+)\] (?=NCCL )"
 )
-_STAMP = re.compile(
+_STAMP = lazily(
     rf"\[?(?P<time>{ISO})\]?(?: - \S{{1,80}})?(?: ?[-|]? ?\[?(?P<level>DEBUG|INFO|"
     rf"WARNING|WARN|ERROR|"
     r"CRITICAL|FATAL)\]?)?(?: ?[-|:])? ?"
 )
-_REPEATED = re.compile(r" ?(?:\x1b\[\d+m)?\[repeated (\d{1,7})x across cluster\].{0,200}$")
+_REPEATED = lazily(r" ?(?:\x1b\[\d+m)?\[repeated (\d{1,7})x across cluster\].{0,200}$")
 
-_GROUPS = re.compile(r"(?:PP|TP|DP|EP|PCP|DCP)\d+")
+_GROUPS = lazily(r"(?:PP|TP|DP|EP|PCP|DCP)\d+")
 _PLAIN = Prefix()
 _KINDS = (
     (("Worker", "VllmWorker", "RayWorker", "RayTrainWorker"), "worker"),

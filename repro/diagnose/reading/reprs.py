@@ -13,15 +13,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..facts import Value
+from .patterns import lazily
 
 Node = "bool | int | float | str | None | list[Node] | dict[str, Node]"
 DEPTH = 24
-_STRING = re.compile(r"[rbu]?(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\")", re.DOTALL)
-_NUMBER = re.compile(r"-?\d{1,30}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,3})?(?![\w.])")
-_ENUM = re.compile(r"<(?:\w+\.)*(\w+)(?:: [^<>]{0,200})?>")
-_NAME = re.compile(r"[A-Za-z_][\w.]*")
-_BARE = re.compile(r"[^,\]})]+")
-_SPACE = re.compile(r"[\s,]*")
+_STRING = lazily(r"[rbu]?(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\")", re.DOTALL)
+_NUMBER = lazily(r"-?\d{1,30}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,3})?(?![\w.])")
+_ENUM = lazily(r"<(?:\w+\.)*(\w+)(?:: [^<>]{0,200})?>")
+_NAME = lazily(r"[A-Za-z_][\w.]*")
+_BARE = lazily(r"[^,\]})]+")
+_SPACE = lazily(r"[\s,]*")
 _WORDS: dict[str, bool | None] = {
     "True": True, "False": False, "None": None, "true": True, "false": False, "null": None,
 }  # fmt: skip

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from ...sanitizer.text import Outcome, Record
 from ..facts import Value
 from .line import Following, Found, Line, Parser, State
+
+if TYPE_CHECKING:
+    from ...sanitizer.text import Outcome, Record
 
 _TOOLS = {
     "access": "memcheck",
@@ -32,12 +35,18 @@ _CODES = {
 
 
 def _read(line: Line, _: Following, state: State) -> Iterator[Found]:
+    if state.sanitizer is None:
+        from ...sanitizer.text import Parser as Sanitizer
+
+        state.sanitizer = Sanitizer()
     for record in state.sanitizer.feed(line.text, line.number):
         yield _found(record)
 
 
 def ended(state: State) -> Iterator[Found]:
     """What the end of the source leaves: a cut record, and how the tool's run came out."""
+    if state.sanitizer is None:
+        return
     for record in state.sanitizer.finish():
         yield _found(record)
     outcome = state.sanitizer.outcome()

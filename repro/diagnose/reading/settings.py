@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ..facts import Value
 from .line import Found
+from .patterns import lazily
 from .reprs import flat
 
 # option of one engine → the name under which rules know it
@@ -54,7 +55,7 @@ _MODES: Mapping[Value, str] = {
     (2, 1): "FULL_AND_PIECEWISE",
 }
 # Settings whose value may hold a secret.
-_SECRET = re.compile(r"(?:^|[_.])(?:api_keys?|token|secret|password|keyfile)$", re.IGNORECASE)
+_SECRET = lazily(r"(?:^|[_.])(?:api_keys?|token|secret|password|keyfile)$", re.IGNORECASE)
 
 
 def settings(values: Mapping[str, object], origin: str) -> Iterator[Found]:

@@ -7,18 +7,19 @@ from collections.abc import Iterator
 
 from ..facts import Value
 from .line import Following, Found, Line, Parser, State, joined
+from .patterns import lazily
 from .reprs import keywords, value_of
 from .settings import settings
 
 _VERSION = r"v?(?P<version>\d+\.\d+[\w.+\-]{0,60}|dev)"
-_BANNER = re.compile(rf"(?:vLLM API server|vLLM server|█.{{0,80}}|^)\s*version:? +{_VERSION}")
-_INIT = re.compile(
+_BANNER = lazily(rf"(?:vLLM API server|vLLM server|█.{{0,80}}|^)\s*version:? +{_VERSION}")
+_INIT = lazily(
     rf"(?P<what>Initializing|Dumping input data for) (?:an? )?(?:(?P<core>V\d) )?LLM engine "
     rf"\({_VERSION}\)(?: with config: )?"
 )
-_GIVEN = re.compile(r"non-default args: ?(?=\{)")
-_NAMESPACE = re.compile(r"args: Namespace\(")
-_COMMIT = re.compile(r"\+g([0-9a-f]{7,40})")
+_GIVEN = lazily(r"non-default args: ?(?=\{)")
+_NAMESPACE = lazily(r"args: Namespace\(")
+_COMMIT = lazily(r"\+g([0-9a-f]{7,40})")
 
 
 def _version(version: str, origin: str) -> Found:

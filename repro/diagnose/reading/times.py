@@ -6,11 +6,11 @@ guess. Months and days count in a leap year, so that stamps with and without a y
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from itertools import accumulate
 
 from ..facts import Clock, Time
+from .patterns import lazily
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -22,18 +22,16 @@ CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 ISO = rf"\d{{4}}-\d\d-\d\d[T ]{CLOCK}(?:Z|[+-]\d\d:?\d\d)?"
 SYSLOG = rf"[A-Z][a-z][a-z] [ \d]\d {CLOCK}"
 
-_ISO = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?"
-)
-_MONTH_DAY = re.compile(r"(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
-_NAMED = re.compile(
+_ISO = lazily(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?")
+_MONTH_DAY = lazily(r"(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
+_NAMED = lazily(
     r"(?:[A-Z][a-z][a-z] )?([A-Z][a-z][a-z]) ([ \d]?\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
     r"(?: (\d{4}))?"
 )
-_AMERICAN = re.compile(r"(\d\d)/(\d\d)/(\d{4})-(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
-_GLOG = re.compile(r"(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
-_TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?$")
-_BOOT = re.compile(r"(\d{1,12})\.(\d{1,9})$")
+_AMERICAN = lazily(r"(\d\d)/(\d\d)/(\d{4})-(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
+_GLOG = lazily(r"(\d\d)(\d\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
+_TIME = lazily(r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?$")
+_BOOT = lazily(r"(\d{1,12})\.(\d{1,9})$")
 
 
 @lru_cache(4096)

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .line import Following, Found, Line, Parser, State
+from .patterns import lazily
 
 FRAMES = 12
-_FRAME = re.compile(
+_FRAME = lazily(
     r'(?P<indent> *)File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,9})'
     r"(?:, in (?P<name>.{1,120}))?"
 )
-_END = re.compile(
+_END = lazily(
     r"(?P<class>(?:[A-Za-z_]\w{0,80}\.){0,8}(?:[A-Z]\w{0,80}(?:Error|Exception|Exit|Interrupt|Warning|"
     r"Failed|Timeout|Empty|OOM)|KeyboardInterrupt|StopIteration|AssertionError|OutOfMemoryError))"
     r"(?:: ?(?P<message>.*))?$"
@@ -26,9 +27,9 @@ _CHAIN = (
     "The above exception was the direct cause",
     "During handling of the above exception",
 )
-_LIBRARIES = re.compile(r"/(?:vllm|sglang|tensorrt_llm|torch|triton|flashinfer)/")
+_LIBRARIES = lazily(r"/(?:vllm|sglang|tensorrt_llm|torch|triton|flashinfer)/")
 # Code that waits for the device: an older fault shows there.
-_WAITS = re.compile(
+_WAITS = lazily(
     r"seq_lens_cpu|\.synchronize\(|\.to\(['\"]cpu|\.cpu\(\)|\.item\(\)|\.tolist\(\)|copy_event|"
     r"sampler_event|prepare_inputs_event"
 )
