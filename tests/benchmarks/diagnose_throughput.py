@@ -97,9 +97,9 @@ def main(arguments: list[str]) -> None:
             *table(("command", "CPU s", "ratio"), rows),
             "",
             f"{logs:,} logs of {SMALL // 1000} kB, each with a failure of eight workers, read by "
-            f"two processes: {wall:.1f} s and {cpu:.1f} s of CPU time, {found:,} facts (the bound is "
-            f"60 s on two free cores; {DIFFERENT} different logs, read again and again). Matching "
-            "and the page are not in it.",
+            f"two processes: {wall:.1f} s and {cpu:.1f} s of CPU time, {found:,} facts (the bound "
+            f"is 60 s on two free cores; {DIFFERENT} different logs, read again and again). "
+            "Matching and the page are not in it.",
         ],
     )
 
