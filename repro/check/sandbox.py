@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import UntestableError
 from ..escape import quoted
 from .locked_child import furnish_code, run_locked
-from .probing.kernel_lift import Lift
+from .probing.probe import Lift
 
 PROBE_SECONDS = 20
 SECONDS = 120

@@ -11,8 +11,7 @@ from typing import Any
 
 from ..errors import UntestableError
 from .probes import load
-from .probing.kernel_lift import Lift
-from .probing.probe import Probe
+from .probing.probe import Lift, Probe
 from .sandbox import SECONDS, Session, execute
 from .tree import Tree
 
@@ -25,8 +24,8 @@ class Reading:
     """What one probe said of a build.
 
     value: None for unknown, else one of the probe's values (for a table: key → value). how: `ran`,
-    `read` or `unknown`. detail: what was seen, or why it is not known. excerpt: (line number,
-    text) around the line, which counts from 1.
+    `read`, `kernel` (one of the build was launched) or `unknown`. detail: what was seen, or why it
+    is not known. excerpt: (line number, text) around the line, which counts from 1.
     """
 
     probe: str

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specrepro.repro.check.kernel.lifted import NotLiftedError, lifted
-from specrepro.repro.check.probing.kernel_lift import Lift, lift_kernel
-from specrepro.repro.check.probing.probe import NotFoundError, Sources
+from specrepro.repro.check.probing.kernel_lift import lift_kernel
+from specrepro.repro.check.probing.probe import Lift, NotFoundError, Sources
 
 KERNEL = '''
 import torch

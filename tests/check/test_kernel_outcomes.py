@@ -259,6 +259,20 @@ def test_a_kernel_that_is_endless_is_unknown_and_ends(ask: Ask) -> None:
     assert "the emulator: " in reading.detail or "did not end" in reading.detail
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = " + "-" * 100_000 + "1\n",
+        "x = " + "(" * 300 + "1" + ")" * 300 + "\n",
+        "x = 1\0\n",
+        "\n".join(f"a{n} = a{n + 1}" for n in range(300)) + "\n" + trees.step("a0"),
+    ],
+)
+def test_a_file_that_breaks_its_reader_is_unknown(ask: Ask, text: str) -> None:
+    reading, _ = ask("draft_step_kernel", trees.STEP, text)
+    assert (reading.value, reading.how) == (None, "unknown")
+
+
 def test_a_kernel_that_does_not_compile_is_unknown_in_tritons_words(ask: Ask) -> None:
     text = trees.step().replace("past = position >=", "past = position.nonsense >=")
     reading, _ = ask("draft_step_kernel", trees.STEP, text)

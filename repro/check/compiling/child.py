@@ -38,7 +38,8 @@ def main(folder: Path, out: int) -> None:
         said = compiler.compile(folder / "kernel.py")
     except Exception as error:
         # the lifted code and Triton fail in their own ways: the kernel is then not known
-        said = {"unknown": _words(error)[:DETAIL]}
+        again = isinstance(error, MemoryError | OSError)  # the machine's, perhaps, not the text's
+        said = {"unknown": _words(error)[:DETAIL], "again": again}
     _say(out, said)
 
 

@@ -88,8 +88,8 @@ class Compiler:
         else:
             self.made += 1
             said = self._child(job, lifted.text, seconds)
-            # a child that was cut off may do better another time
-            if not said.get("ending"):
+            # a child that was cut off, or refused by the machine, may do better another time
+            if not said.get("again"):
                 self.cache.put("kernels", key, json.dumps(said).encode())
         if "unknown" in said:
             raise NotCompiledError(str(said["unknown"]))
@@ -105,7 +105,7 @@ class Compiler:
             lines, ending = run_locked(folder, START, seconds, MOST)
         said = self._answer(lines)
         if said is None or (ending and "ptx" in said):
-            return {"unknown": f"the compiling child {ending or 'said nothing'}", "ending": True}
+            return {"unknown": f"the compiling child {ending or 'said nothing'}", "again": True}
         return said
 
     def _answer(self, lines: bytes) -> dict[str, Any] | None:
@@ -124,7 +124,7 @@ class Compiler:
             elif said is not None:
                 return None  # it answered twice
             elif "unknown" in line:
-                said = {"unknown": str(line["unknown"])}
+                said = {"unknown": str(line["unknown"]), "again": bool(line.get("again"))}
             else:
                 try:
                     said = {

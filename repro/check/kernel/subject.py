@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..probing.kernel_lift import Lift
+from ..probing.probe import Lift
 
 SUFFIX = "_ptr"
 

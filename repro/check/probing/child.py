@@ -19,8 +19,8 @@ from typing import Any
 
 from ..probes import load
 from .isolation import lock
-from .kernel_lift import Lift, lift_kernel
-from .probe import NotFoundError, Probe, Sources, matches
+from .kernel_lift import lift_kernel
+from .probe import Lift, NotFoundError, Probe, Sources, matches
 
 # Before the lock: these load shared libraries from folders that it closes.
 PRELOADED = ("importlib.metadata", "zlib", "math", "functools", "inspect")

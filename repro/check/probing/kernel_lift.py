@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from .lifted_text import Lines, decoration, function_lines, plain_lines
-from .probe import NotFoundError, Sources, matches
+from .probe import Lift, NotFoundError, Sources, matches
 
 MOST_PARTS = 200  # definitions of one kernel
 # Triton itself and the standard library, under whatever module of the engine re-exports them
@@ -28,19 +28,6 @@ KNOWN_IMPORTS = {
     "HAS_TRITON": "HAS_TRITON = True",
 }
 PLAIN_MODULES = ("triton", "os", "math")
-
-
-@dataclass(frozen=True, slots=True)
-class Lift:
-    """A kernel that is asked for. files, helpers: patterns of members in which it is looked for,
-    and in which what it needs may be. names: patterns of its last name, in order of preference.
-    needs: parameters it must have, each a name or several with `|`."""
-
-    id: str
-    files: tuple[str, ...]
-    names: tuple[str, ...]
-    helpers: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

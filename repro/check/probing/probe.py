@@ -47,6 +47,19 @@ class Probe:
     table: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """A kernel that is asked for. files, helpers: patterns of members in which it is looked for,
+    and in which what it needs may be. names: patterns of its last name, in order of preference.
+    needs: parameters it must have, each a name or several with `|`."""
+
+    id: str
+    files: tuple[str, ...]
+    names: tuple[str, ...]
+    helpers: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
 def matches(name: str, pattern: str) -> bool:
     """Whether a member's path fits a pattern, from its beginning or from any folder on."""
     return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name, f"*/{pattern}")
