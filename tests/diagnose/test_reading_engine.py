@@ -347,7 +347,7 @@ def test_lengths_of_target_and_draft_in_their_order_for_each_start() -> None:
             {"name": "flashinfer", "version": "0.6.8"},
         ),
         ("[rank0] vLLM is using nccl==2.27.5", "library", {"name": "nccl", "version": "2.27.5"}),
-        ("Linux box 6.6.87.2-microsoft-standard-WSL2 x86_64", "host", {"system": "WSL"}),
+        ("Linux box 6.6.87-microsoft-standard-WSL2 x86_64", "host", {"system": "WSL"}),
     ],
 )
 def test_what_the_engine_says_while_it_starts(
