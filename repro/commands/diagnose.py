@@ -66,9 +66,12 @@ def diagnose(
     if json_:
         print_json(report.record)
     elif format_ == "markdown":
-        from ..report.diagnose_markdown import diagnosis_markdown
+        from ..report.documents import document_of
+        from ..report.markdown import markdown
+        from ..report.redact import redact_record, this_machine
 
-        sys.stdout.write(diagnosis_markdown(report.record))
+        record, removed = redact_record(report.record, this_machine())
+        sys.stdout.write(markdown(document_of(record, removed)))
     else:
         from ..report.console import console
         from ..report.diagnose_page import print_diagnosis

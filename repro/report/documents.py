@@ -40,6 +40,10 @@ def document_of(record: Mapping[str, Any], removed: Mapping[str, int]) -> Docume
             from .bisect_document import bisect_document
 
             document = bisect_document(record)
+        case "specrepro/diagnose@1":
+            from .diagnose_document import diagnose_document
+
+            document = diagnose_document(record)
         case "specrepro/cut@1":
             document = _cut_document(record)
         case _:

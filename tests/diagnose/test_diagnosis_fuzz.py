@@ -16,8 +16,9 @@ from rich.console import Console
 from specrepro.repro.diagnose.read import read_text
 from specrepro.repro.diagnose.record import diagnosis_record
 from specrepro.repro.diagnose.session import diagnose
-from specrepro.repro.report.diagnose_markdown import diagnosis_markdown
+from specrepro.repro.report.diagnose_document import diagnose_document
 from specrepro.repro.report.diagnose_page import print_diagnosis
+from specrepro.repro.report.markdown import markdown
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*/*.*[gd]"))  # *.log and *.md
 LINES = [
@@ -38,7 +39,7 @@ def answered(text: str, name: str = "a.log") -> dict[str, Any]:
     for verbose in (False, True):
         print_diagnosis(Console(file=shown, width=60), found, verbose=verbose)
     print_diagnosis(Console(file=shown), found, quiet=True)
-    printed = shown.getvalue() + diagnosis_markdown(found)
+    printed = shown.getvalue() + markdown(diagnose_document(found))
     assert all(c.isprintable() or c == "\n" for c in printed.replace("\u200b", ""))
     json.dumps(found, allow_nan=False)
     assert len(found["classes"]) in (0, 22)
