@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from specrepro.repro import store
 from specrepro.repro.case import load_case
 from specrepro.repro.diagnose.rules import load
 
@@ -112,6 +113,25 @@ def test_what_cannot_be_understood_ends_with_2_and_leaves_stdout_empty(
     assert (ran.returncode, ran.stdout) == (2, "")
     assert said in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_latest_is_what_was_watched_last(specrepro: Run, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    for log in (CORPUS / "hang" / "clean.log", CLEAN):
+        path = store.create(runs, "watch", {"words": ["vllm"]})
+        (path / "output.log").write_bytes(log.read_bytes())
+        (path / "kernel.log").write_bytes(KERNEL.read_bytes())
+        store.write_json(path / store.RESULT, {"schema": "specrepro/watch@1"})
+        os.utime(path)
+    # a later run of another kind is not what was watched
+    store.create(runs, "zz-run", {})
+    found = record(specrepro("diagnose", "latest", "--runs", runs, "--json"))
+    assert {Path(source["name"]).name for source in found["sources"]} == {
+        "output.log",
+        "kernel.log",
+    }
+    newest = max(p.name for p in runs.iterdir() if "watch" in p.name)
+    assert all(newest in source["name"] for source in found["sources"])
 
 
 def test_a_log_without_a_failure_ends_with_125(specrepro: Run, tmp_path: Path) -> None:
