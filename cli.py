@@ -28,6 +28,7 @@ from .repro.commands.sanitize import sanitize
 from .repro.commands.schema import schema
 from .repro.commands.session import app as session
 from .repro.commands.show import show
+from .repro.commands.watch import watch
 from .repro.report.console import COLOR, Color
 
 
@@ -61,6 +62,9 @@ app.command()(diagnose)
 app.command()(explain)
 app.add_typer(runs, name="runs")
 app.add_typer(environments, name="environments")
+app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(
+    watch
+)
 app.command(name="list")(list_cases)
 app.command()(show)
 app.command()(schema)

@@ -28,6 +28,7 @@ LOCK = "lock"
 LATEST = "latest"
 # kinds of result this version reads, with the keys its pages need
 SHAPES = {
+    "specrepro/watch@1": {"run", "words", "incidents", "watched", "log"},
     "specrepro/run@1": {"run", "cases"},
     "specrepro/check@1": {"run", "case", "builds", "cause"},
     "specrepro/bisect@1": {"run", "case", "result", "stages", "trials", "boundary"},

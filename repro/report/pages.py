@@ -32,4 +32,8 @@ def _page(schema: str) -> Callable[..., None]:
             from .diagnose_page import print_diagnosis
 
             return print_diagnosis
+        case "specrepro/watch@1":
+            from .watch_page import print_watch
+
+            return print_watch
     raise AssertionError(f"no page for {schema}")

@@ -24,8 +24,8 @@ def devices() -> Devices:
         return Devices((), None, f"no CUDA device (NVML: {error})")
     try:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
-        names = tuple(_text(pynvml.nvmlDeviceGetName(handle)) for handle in handles)
-        driver = _text(pynvml.nvmlSystemGetDriverVersion())
+        names = tuple(text(pynvml.nvmlDeviceGetName(handle)) for handle in handles)
+        driver = text(pynvml.nvmlSystemGetDriverVersion())
     except pynvml.NVMLError as error:
         return Devices((), None, f"NVML answers, but not about devices: {error}")
     finally:
@@ -33,5 +33,6 @@ def devices() -> Devices:
     return Devices(names, driver, "" if names else "the driver shows no CUDA device")
 
 
-def _text(value: str | bytes) -> str:
+def text(value: str | bytes) -> str:
+    """What NVML calls a name, whichever version of its binding said it."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
