@@ -71,6 +71,9 @@ def note_claims(notes: Notes, facts: Sequence[Fact], claims: Mapping[str, str]) 
     notes.put("claim", list(told), told.values(), How.CLAIMED)
     if "hybrid_model" in told:
         notes.put("hybrid", "yes", [told["hybrid_model"]], How.CLAIMED)
+    runners = [version for version in ("v1", "v2") if f"runner_{version}" in told]
+    if len(runners) == 1:  # "both runners fail" names neither
+        notes.put("runner", runners[0], [told[f"runner_{runners[0]}"]], How.CLAIMED)
     if "pipeline" in told:
         _pipeline(notes, told["pipeline"])
     if "prefix_on" in told:

@@ -93,7 +93,8 @@ def _behind(ranked: Ranked) -> Ranked:
 
 def _weigh(one: FaultClass, situation: Situation) -> Ranked:
     shut, unsure, unmet = _needs(one, situation)
-    shut += _releases(one, situation)
+    for statement in _releases(one, situation):
+        (unsure if statement.weight else shut).append(statement)
     pro: list[Statement] = []
     contra = list(unsure)
     signs = False
@@ -169,10 +170,11 @@ def _plain(name: str) -> str:
 
 
 def _releases(one: FaultClass, situation: Situation) -> list[Statement]:
-    """Exclusions by release: only observed ones, of an engine whose code was read there."""
+    """What the release says, where the engine's code was read there: one that was observed
+    excludes, one that is only said speaks against."""
     found: list[Statement] = []
     seen = situation.get("release")
-    if seen is None or seen.how not in (How.OBSERVED, How.DERIVED):
+    if seen is None:
         return found
     for releases in one.versions:
         if releases.part or releases.beneath or not releases.read:
@@ -182,7 +184,7 @@ def _releases(one: FaultClass, situation: Situation) -> list[Statement]:
         waived = releases.unless and conditions.holds(releases.unless, situation) is True
         if not waived and _lacks(releases, str(seen.values[0])):
             text = f"{releases.of} {seen.values[0]}: {releases.says}"
-            found.append(Statement(text, seen.refs))
+            found.append(Statement(text, seen.refs, UNSURE.get(seen.how), seen.how))
     return found
 
 

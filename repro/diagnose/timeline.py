@@ -141,8 +141,7 @@ def _course(
     lead, beside = _by_clock(cluster)
     ordered = _without_echoes(_ordered(lead))
     candidates = [fact for fact in ordered if _may_be_first(fact)]
-    doing = [f for f in candidates if f.kind != "hang" or f.get("sign") not in WAITING]
-    candidates = doing or candidates
+    candidates = [f for f in candidates if not _announces(f)] or candidates
     first = _first(candidates)
     lines = {(fact.source, fact.line) for fact in first}
     cascade = tuple(
@@ -165,8 +164,8 @@ def _by_clock(cluster: Sequence[Fact]) -> tuple[list[Fact], list[Fact]]:
     Beside are the kernel log, and sources without a single time (a sanitizer's output) where others
     have times.
     """
-    kernel = [fact for fact in cluster if fact.kind in KERNEL]
-    others = [fact for fact in cluster if fact.kind not in KERNEL]
+    kernel = [fact for fact in cluster if fact.kind in KERNEL or fact.process == "kernel"]
+    others = [fact for fact in cluster if fact not in kernel]
     if not others:
         return kernel, []
     timed = {fact.source for fact in others if fact.time is not None}
@@ -182,9 +181,12 @@ def _ordered(facts: Iterable[Fact]) -> list[Fact]:
     keyed = []
     for source, own in by_source.items():
         own.sort(key=lambda fact: fact.line)
-        now = next((f.time.seconds for f in own if f.time), 0.0)
+        times = [fact.time for fact in own if fact.time]
+        now = times[0].seconds if times else 0.0
         for fact in own:
-            now = fact.time.seconds if fact.time else now
+            # a source may hold lines of several clocks: those of another keep their place
+            if fact.time and fact.time.clock is times[0].clock:
+                now = fact.time.seconds
             rank = PROCESSES.get(fact.process or "", 1)
             keyed.append(((int(now), rank, source, fact.line), fact))
     return [fact for _, fact in sorted(keyed, key=lambda pair: pair[0])]
@@ -216,6 +218,12 @@ def _without_echoes(facts: Sequence[Fact]) -> list[Fact]:
                 continue
         kept.append(fact)
     return kept
+
+
+def _announces(fact: Fact) -> bool:
+    """Whether a failure is first only where nothing else is: a wait, or the word that a start
+    failed, which stands above what it failed of."""
+    return fact.kind == "start_failure" or (fact.kind == "hang" and fact.get("sign") in WAITING)
 
 
 def _may_be_first(fact: Fact) -> bool:
@@ -261,7 +269,7 @@ def _note(first: Sequence[Fact], beside: Sequence[Fact]) -> str:
     if first and first[0].time is None:
         notes.append("no times: by the order of lines")
     if beside:
-        kernel = all(fact.kind in KERNEL for fact in beside)
+        kernel = all(fact.kind in KERNEL or fact.process == "kernel" for fact in beside)
         what = (
             "the kernel log has another clock" if kernel else "what is beside has no common clock"
         )

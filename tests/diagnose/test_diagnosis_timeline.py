@@ -95,6 +95,24 @@ def test_no_order_is_told_between_an_engine_and_a_kernel_log(tmp_path: Path) -> 
     assert "another clock" in found.note
 
 
+def test_lines_of_two_clocks_in_one_file_are_not_ordered_by_their_numbers() -> None:
+    kill = "[ 5.5] Out of memory: Killed process 4242 (VLLM::EngineCor) total-vm:1000kB"
+    found = course(worker("TP0", "10:00:00"), kill)
+    assert [f.rank for f in found.first] == ["TP0"]
+    assert [f.kind for f in found.elsewhere] == ["oom"]
+
+
+def test_the_word_that_a_start_failed_is_not_what_it_failed_of() -> None:
+    start = "(EngineCore pid=8) ERROR 09-01 10:00:00 [core.py:880] EngineCore failed to start."
+    memory = (
+        "(EngineCore pid=8) ERROR 09-01 10:00:00 [core.py:880] torch.OutOfMemoryError: CUDA out of "
+        "memory. Tried to allocate 2.00 GiB."
+    )
+    found = course(start, memory)
+    assert [f.kind for f in found.first] == ["oom"]
+    assert [f.kind for f in course(start).first] == ["start_failure"]
+
+
 def test_a_kernel_log_of_another_day_is_not_of_this_crash(tmp_path: Path) -> None:
     paths = files(
         tmp_path,
