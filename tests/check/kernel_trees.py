@@ -9,6 +9,7 @@ HEAD = "from vllm.triton_utils import tl, triton\n\n"
 STEP = "v1/spec_decode/utils.py"
 UPDATE = "v1/worker/gpu/spec_decode/speculator.py"
 V1_TABLE, V2_TABLE = "v1/worker/block_table.py", "v1/worker/gpu/block_table.py"
+BATCH_REJECTION = "v1/worker/gpu/spec_decode/rejection_sampler_utils.py"
 REJECTION, GUMBEL = "v1/sample/rejection_sampler.py", "v1/worker/gpu/sample/gumbel.py"
 COPY, RECURRENT = "v1/worker/mamba_utils.py", "layers/ops/fused_recurrent.py"
 
@@ -153,6 +154,28 @@ def rejection(guard: str = "draft >= 0") -> str:
         if kept:
             bonus = tl.load(bonus_token_ids_ptr + row)
             tl.store(output_token_ids_ptr + row * (max_spec_len + 1) + max_spec_len, bonus)
+        """,
+    )
+
+
+def batch_rejection(guard: str = "draft >= 0") -> str:
+    return kernel(
+        "_rejection_kernel",
+        "draft_sampled_ptr, target_logits_ptr, target_logits_stride, sampled_ptr, sampled_stride, "
+        "cu_num_logits_ptr",
+        f"""
+        row = tl.program_id(0)
+        first = tl.load(cu_num_logits_ptr + row)
+        kept = True
+        for number in range(tl.load(cu_num_logits_ptr + row + 1) - first - 1):
+            if kept:
+                at = first + number
+                draft = tl.load(draft_sampled_ptr + at + 1)
+                score = tl.load(
+                    target_logits_ptr + at * target_logits_stride + draft, mask={guard}, other=-9.0
+                )
+                kept = score > 0
+                tl.store(sampled_ptr + row * sampled_stride + number, draft)
         """,
     )
 

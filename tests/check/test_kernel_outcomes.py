@@ -75,6 +75,7 @@ GOOD = [
     ("padding_row_kernel", trees.V2_TABLE, trees.v2_mapping(real="(slot >= 0)"), "guarded"),
     ("append_blocks_kernel", trees.V2_TABLE, trees.append("(lane < stride)"), "checked"),
     ("rejection_kernel", trees.REJECTION, trees.rejection(), "refused"),
+    ("batch_rejection_kernel", trees.BATCH_REJECTION, trees.batch_rejection(), "refused"),
     ("gumbel_kernel", trees.GUMBEL, trees.gumbel(), "guarded"),
     ("state_copy_kernel", trees.COPY, trees.copy(), "request"),
     ("recurrent_kernel", trees.RECURRENT, trees.recurrent(), "checked"),
@@ -125,6 +126,10 @@ BAD = [
     (
         *("rejection_kernel", trees.REJECTION, trees.rejection("True"), "looked up"),
         *("foreign_read", "target_probs", [15, 15], "chance = tl.load("),
+    ),
+    (
+        *("batch_rejection_kernel", trees.BATCH_REJECTION, trees.batch_rejection("True")),
+        *("looked up", "foreign_read", "target_logits", [23, 23], "score = tl.load("),
     ),
     (
         *("gumbel_kernel", trees.GUMBEL, trees.gumbel("slot >= -9"), "reads outside"),
@@ -207,6 +212,10 @@ NOTHING = "\n    return\n"
         ("padding_row_kernel", trees.V2_TABLE, trees.v2_mapping("(lane < 0)"), "slots"),
         ("append_blocks_kernel", trees.V2_TABLE, trees.append("(lane < 0)"), "4 ids fit"),
         ("rejection_kernel", trees.REJECTION, trees.rejection("draft < 0"), "came out as"),
+        (
+            *("batch_rejection_kernel", trees.BATCH_REJECTION),
+            *(trees.batch_rejection("draft < 0"), "came out as"),
+        ),
         ("state_copy_kernel", trees.COPY, trees.copy(needed="(lane < 0)"), "is not copied"),
         ("state_copy_kernel", trees.COPY, trees.copy("7"), "rows [7]"),
         ("recurrent_kernel", trees.RECURRENT, trees.recurrent("count", "0"), "starts from state 1"),

@@ -18,6 +18,7 @@ PROBES = (
     "padding_row_kernel",
     "append_blocks_kernel",
     "rejection_kernel",
+    "batch_rejection_kernel",
     "gumbel_kernel",
     "state_copy_kernel",
     "recurrent_kernel",

@@ -10,6 +10,7 @@ from ..subject import Nothing, Pointer, Scalar, Subject
 
 VOCABULARY, DRAFTS, REQUESTS = 8, 2, 2
 PLACEHOLDER, BONUS = -1, 5
+VALUES = {"refused": "no, it rejects it", "looked up": "yes, before the row of the token"}
 
 SUBJECT = Subject(
     files=("v1/sample/rejection_sampler.py",),
@@ -45,6 +46,11 @@ def run(bench: Bench) -> Outcome:
     if tokens != [*drafts[:DRAFTS], BONUS, *drafts[DRAFTS:], BONUS]:
         raise UnclearError(f"certain drafts {drafts} came out as {tokens}")
     found, _ = _sample(bench, [PLACEHOLDER, 1, PLACEHOLDER, 1])
+    return looked_up(found)
+
+
+def looked_up(found: Sequence[Mapping[str, Any]]) -> Outcome:
+    """What a placeholder led to."""
     said = f"draft token {PLACEHOLDER}: "
     if not found:
         return Outcome("refused", said + "no probability is looked up")
@@ -83,7 +89,7 @@ PROBE = KernelProbe(
     "rejection_kernel",
     "does rejection sampling look up the probability of a placeholder?",
     SUBJECT,
-    {"refused": "no, it rejects it", "looked up": "yes, before the row of the token"},
+    VALUES,
     run,
     "there is no such kernel",
 )
