@@ -103,4 +103,17 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     pass_plain_values()
+    _leave_out_all_but(sys.argv[1] if len(sys.argv) > 1 else "")
     sys.exit(for_git_bisect(ended(lambda: app(prog_name="specrepro")), sys.argv))
+
+
+def _leave_out_all_but(name: str) -> None:
+    """Keep the command of this name alone, if there is one: typer builds every one it knows."""
+    commands = [
+        c
+        for c in app.registered_commands
+        if (c.name or getattr(c.callback, "__name__", "")) == name
+    ]
+    groups = [group for group in app.registered_groups if group.name == name]
+    if commands or groups:
+        app.registered_commands, app.registered_groups = commands, groups

@@ -58,8 +58,11 @@ def _name(name: str, test: Test, situation: Situation) -> bool | None:
         return seen is None
     if seen is None:
         return False if name in situation.absent else None
-    tests = [test] if isinstance(test, (str, int, float, bool)) else list(test)
-    return any(_value(value, one) for value in seen.values for one in tests)
+    return any(_value(value, one) for value in seen.values for one in _tests(test))
+
+
+def _tests(test: Test) -> Sequence[Scalar]:
+    return [test] if isinstance(test, (str, int, float, bool)) else test
 
 
 def _value(value: Scalar, test: Scalar) -> bool:
@@ -90,5 +93,12 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def evidence(when: When, situation: Situation) -> list[Seen]:
-    """What was seen of the names of a condition, for its references."""
-    return [seen for name in when if (seen := situation.get(name)) is not None]
+    """What was seen of the names of a condition: of several values those that fit it, with their
+    lines; all of them where none fits."""
+    found = []
+    for name, test in when.items():
+        seen = situation.get(name)
+        if seen is not None:
+            tests = _tests(test)
+            found.append(seen.only([any(_value(v, t) for t in tests) for v in seen.values]))
+    return found

@@ -68,7 +68,7 @@ def note_claims(notes: Notes, facts: Sequence[Fact], claims: Mapping[str, str]) 
             for name, pattern in claims.items():
                 if name not in told and re.search(pattern, fact.text, re.IGNORECASE):
                     told[name] = fact
-    notes.put("claim", list(told), told.values(), How.CLAIMED)
+    notes.each("claim", told.items())
     if "hybrid_model" in told:
         notes.put("hybrid", "yes", [told["hybrid_model"]], How.CLAIMED)
     runners = [version for version in ("v1", "v2") if f"runner_{version}" in told]

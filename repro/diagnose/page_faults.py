@@ -7,24 +7,23 @@ from collections.abc import Sequence
 from .facts import Fact
 from .situation import Notes
 from .timeline import Course
-from .values import texts
+from .values import int_of, text_of, texts
 
 
 def note_xids(notes: Notes, xids: Sequence[Fact]) -> None:
     if not xids:
         return
-    codes = [code for f in xids if isinstance(code := f.get("code"), int)]
-    notes.put("xid", codes, xids)
-    notes.put("xid_class", texts(xids, "class"), xids)
+    notes.each("xid", [(int_of(f, "code"), f) for f in xids])
+    notes.each("xid_class", [(text_of(f.get("class")), f) for f in xids])
     for kind in ("hardware", "driver"):
         own = [f for f in xids if f.get("class") == kind]
         notes.put(f"{kind}_xid", [c for f in own if isinstance(c := f.get("code"), int)], own)
     faults = [f for f in xids if f.get("code") in (13, 31)]
     access = [f for f in xids if f.get("access")]
-    kinds = {str(f.get("access")).lower().removeprefix("virt_") for f in access}
-    notes.put("access", sorted(kinds), access)
+    kinds = [(str(f.get("access")).lower().removeprefix("virt_"), f) for f in access]
+    notes.each("access", kinds)
     notes.put("fault_type", texts(xids, "fault_type"), xids)
-    notes.put("detail", texts(xids, "detail"), [f for f in xids if f.get("detail")])
+    notes.each("detail", [(text_of(f.get("detail")), f) for f in xids])
     together = max((_together(f, faults) for f in faults), key=len, default=[])
     buses = {f.get("bus") for f in together}
     notes.put("gpus_at_once", len(buses) or None, together)
@@ -66,7 +65,7 @@ def _moments(faults: Sequence[Fact]) -> list[float]:
 def note_kernel_log(notes: Notes, course: Course, failures: Sequence[Fact]) -> None:
     notes.put("sxid", "yes" if (s := [f for f in failures if f.kind == "sxid"]) else None, s)
     logs = [f for f in failures if f.kind == "kernel_log"]
-    notes.put("kernel_log", texts(logs, "what"), logs)
+    notes.each("kernel_log", [(text_of(f.get("what")), f) for f in logs])
     # a kernel log that was given and holds no line of a fault shows that there was none
     if any(f.kind in ("xid", "kernel_log") or f.process == "kernel" for f in course.facts):
         notes.absent |= {"xid", "access"}

@@ -7,7 +7,7 @@ been seen, and is not there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -40,11 +40,23 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The values of a name, most of them one, and where they were read."""
+    """The values of a name, most of them one, and where they were read.
+
+    each: the lines of each value, in the order of `values`; empty where they are not told apart.
+    """
 
     values: tuple[Scalar, ...]
     how: How
     refs: tuple[Ref, ...] = ()
+    each: tuple[tuple[Ref, ...], ...] = ()
+
+    def only(self, wanted: Sequence[bool]) -> Seen:
+        """The wanted ones of the values, with their lines."""
+        if not self.each or all(wanted) or not any(wanted):
+            return self
+        kept = [i for i, want in enumerate(wanted) if want]
+        lines = tuple(sorted({ref for i in kept for ref in self.each[i]}))[:MOST_REFS]
+        return Seen(tuple(self.values[i] for i in kept), self.how, lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +105,20 @@ class Notes:
         have = self.seen.get(name)
         if have is None or SURENESS[how] < SURENESS[have.how]:
             self.seen[name] = Seen(values, how, refs(given))
+
+    def each(self, name: str, pairs: Iterable[tuple[Scalar | None, Fact]]) -> None:
+        """Note several values of a name, each with the facts that say it."""
+        groups: dict[Scalar, list[Fact]] = {}
+        for value, fact in pairs:
+            if value not in (None, ""):
+                groups.setdefault(value, []).append(fact)
+        facts = [fact for group in groups.values() for fact in group]
+        before = self.seen.get(name)
+        self.put(name, list(groups), facts)
+        now = self.seen.get(name)
+        if now is not None and now is not before:
+            lines = tuple(refs(group) for group in groups.values())
+            self.seen[name] = Seen(now.values, now.how, now.refs, lines)
 
     def add(self, name: str, value: Scalar, facts: Iterable[Fact] = ()) -> None:
         """One more value of a name that may have several."""

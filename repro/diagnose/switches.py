@@ -75,7 +75,7 @@ def note_switches(notes: Notes, facts: Sequence[Fact], arguments: Mapping[str, F
     overrides = [f for f in overrides if str(f.get("value")) not in NONE]
     notes.put("hf_overrides", "yes" if overrides else None, overrides)
     chosen = of_kind(facts, "kernel_selected")
-    notes.put("kernel_selected", [str(fact.get("kernel")) for fact in chosen], chosen)
+    notes.each("kernel_selected", [(str(fact.get("kernel")), fact) for fact in chosen])
 
 
 def note_environment(notes: Notes, facts: Sequence[Fact]) -> None:

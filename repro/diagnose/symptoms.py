@@ -62,9 +62,7 @@ def _faults(notes: Notes, course: Course, failures: Sequence[Fact]) -> None:
     only_waits = set(told) == {"hang"} and all(f.get("sign") in WAITING for f in told["hang"])
     if failures and (not course.first or only_waits) and (follow or course.failures):
         told.setdefault("consequence", list(course.failures))
-    if told:
-        facts = [fact for group in told.values() for fact in group[:2]]
-        notes.put("symptom", list(told), facts)
+    notes.each("symptom", [(name, fact) for name, group in told.items() for fact in group[:2]])
     seen = [f for name in told if name in DEVICE_FAULTS for f in told[name]]
     notes.put("fault_seen", "yes" if seen else "no", seen or failures[:1])
     names = [_consequence(f) for f in course.cascade]
@@ -126,13 +124,13 @@ def _device(notes: Notes, failures: Sequence[Fact]) -> None:
     asserts = [f for f in failures if f.kind == "device_assert"]
     inside = [f for f in asserts if f.get("function")]
     names = [str(f.get("kernel") or f.get("function")) for f in (*named, *inside)]
-    notes.put("kernel", names, [*named, *inside])
+    notes.each("kernel", zip(names, [*named, *inside], strict=True))
     if asserts:
         said = [
             f"{f.get('file')}:{f.get('file_line')} {f.get('function')} {f.get('expression')}"
             for f in asserts
         ]
-        notes.put("assertion", said, asserts)
+        notes.each("assertion", zip(said, asserts, strict=True))
     records = [f for f in failures if f.kind == "sanitizer_error"]
     sides = [str(f.get("side")) for f in records if f.get("side")]
     notes.put("sanitizer_side", sides, records)
@@ -142,29 +140,29 @@ def _device(notes: Notes, failures: Sequence[Fact]) -> None:
     wrote = [f for f in records if f.get("direction") in ("read", "write", "atomic")]
     notes.put("access", texts(wrote, "direction"), wrote)
     memory = [f for f in failures if f.kind == "oom"]
-    notes.put("oom_where", texts(memory, "where"), memory)
+    notes.each("oom_where", [(text_of(f.get("where")), f) for f in memory])
 
 
 def _host(notes: Notes, course: Course, failures: Sequence[Fact]) -> None:
     # those that repeat a device error are no failures of their own, but their frames tell
     stacks = [f for f in course.facts if f.kind == "python_exception"]
     frames = [
-        str(frame)
+        (str(frame), f)
         for f in stacks
         if isinstance(given := f.get("frames"), tuple)
         for frame in (*given, f.get("top") or "", f.get("bottom") or "")
     ]
-    notes.put("frame", frames, stacks)
+    notes.each("frame", frames)
     spoken = ("cuda_error", "oom", "kernel_log")
     said = [f for f in (*failures, *stacks) if f.get("message") or f.kind in spoken]
-    messages = [f"{f.get('message') or ''} {f.get('api') or ''} {f.text}" for f in said]
-    notes.put("message", messages, said)
+    messages = [(f"{f.get('message') or ''} {f.get('api') or ''} {f.text}", f) for f in said]
+    notes.each("message", messages)
     reports = [f for f in failures if f.kind == "cuda_error" and not f.get("secondary")]
     notes.put("reporter", texts(reports[:1], "reporter"), reports[:1])
     hangs = [f for f in failures if f.kind == "hang"]
     timeouts = [f for f in failures if f.kind == "nccl_error" and f.get("what") == "timeout"]
-    signs = [*texts(hangs, "sign"), *(["collective_timeout"] if timeouts else [])]
-    notes.put("hang_sign", signs, [*hangs, *timeouts])
+    signs = [(text_of(f.get("sign")), f) for f in hangs]
+    notes.each("hang_sign", [*signs, *(("collective_timeout", f) for f in timeouts)])
     running = [n for f in hangs if isinstance(n := f.get("running"), int)]
     notes.put("hang_running", running, hangs)
     garbage = [f for f in failures if f.kind == "garbage"]

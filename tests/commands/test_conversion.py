@@ -66,3 +66,15 @@ def test_an_argument_that_is_required_must_be_given(specrepro: Callable[..., Any
     ran = specrepro("new")
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "--from" in ran.stderr
+
+
+def test_every_command_and_group_answers_by_its_name(specrepro: Callable[..., Any]) -> None:
+    said = specrepro("--help").stdout.splitlines()
+    rows = said[said.index("Commands:") + 1 :] if "Commands:" in said else said
+    names = [row.split()[0] for row in rows if row.startswith("  ") and row.split()]
+    assert {"run", "runs", "list", "diagnose"} <= set(names)
+    for name in ("runs", "list", "diagnose"):
+        assert specrepro(name, "--help").returncode == 0
+    wrong = specrepro("diagnosis")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "diagnosis" in wrong.stderr
