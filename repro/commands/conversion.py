@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 NOT_PLAIN = object()
@@ -55,7 +56,17 @@ def plain(parameter: Any, value: Any) -> Any:
     texts = isinstance(value, (list, tuple)) and all(type(one) is str for one in value)
     if several and annotation == list[str] and texts:
         return list(value)
+    if annotation is Path and type(value) is str and not several and not _checked(parameter):
+        return Path(value)
     # a text, or a default that has its type already; a number may have bounds to keep
     if not several and isinstance(annotation, type) and type(value) is annotation:
         return NOT_PLAIN if annotation in (int, float) else value
     return NOT_PLAIN
+
+
+def _checked(parameter: Any) -> bool:
+    """Whether a path must be looked at before it is taken."""
+    info = getattr(parameter.type_descriptor, "parameter_info", None)
+    if info is None or getattr(info, "path_type", None) is not None:
+        return True
+    return any(getattr(info, check, True) for check in ("exists", "resolve_path"))

@@ -7,8 +7,8 @@ nothing was accepted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from .facts import Fact
 from .situation import Notes
@@ -20,8 +20,7 @@ LOW = 0.3
 FALL = 0.8  # of the mean length at the start: less is a fall
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line of metrics."""
 
     fact: Fact

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import conditions
 from .levers import Command, changed
@@ -31,8 +31,7 @@ UNSAID_KINDS: Outcomes = {"other": 1.0}
 FIELD = re.compile(r"\{(\w+)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(NamedTuple):
     """An experiment to try. bits: what it is expected to tell; separates: the two classes whose
     chances it moves furthest apart."""
 
@@ -44,8 +43,7 @@ class Proposal:
     separates: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """Something that is missing, and how to get it."""
 
     question: Question

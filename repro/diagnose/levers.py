@@ -10,8 +10,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .rules import Experiment
 
@@ -30,8 +29,7 @@ LONGEST = 4_000  # characters of a command; beyond them it is no start command a
 UNTOLD = "…"
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """A start command as words: variables before it, the program with its arguments."""
 
     variables: tuple[str, ...]

@@ -9,9 +9,9 @@ demonstrably does not excludes, and so does a release whose code was read and la
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from string import Formatter
+from typing import NamedTuple
 
 from . import conditions
 from .names import SIGNS
@@ -37,8 +37,7 @@ class Standing(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """One thing that was weighed. refs: the lines it rests on. weight: None for an exclusion."""
 
     text: str
@@ -47,8 +46,7 @@ class Statement:
     how: How = How.OBSERVED
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A class and where it stands. unmet: needs that cannot be told from what was given."""
 
     fault_class: FaultClass

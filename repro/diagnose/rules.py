@@ -11,10 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .conditions import When
 
@@ -24,8 +23,7 @@ COMPILED = FOLDER / "compiled.json"
 Outcomes = Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(NamedTuple):
     """What must hold for a class: one of `whens`. `unless`: where this need is waived."""
 
     whens: tuple[When, ...]
@@ -33,8 +31,7 @@ class Need:
     unless: When | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Clue:
+class Clue(NamedTuple):
     """What speaks for a class or against it. weight: natural logarithm of the odds it is worth."""
 
     when: When
@@ -42,8 +39,7 @@ class Clue:
     says: str
 
 
-@dataclass(frozen=True, slots=True)
-class Releases:
+class Releases(NamedTuple):
     """Releases with a defect of the class: `first` has it, `fixed` is the first without (None:
     always, never). `part`: one defect of several, so it excludes nothing. `beneath`: a library that
     carries its own copy, so the engine's version excludes nothing. read: the releases whose code
@@ -60,8 +56,7 @@ class Releases:
     unless: When | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(NamedTuple):
     """A way out. `first`: the first release that has it, None where none is known."""
 
     says: str
@@ -69,8 +64,7 @@ class Fix:
     first: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FaultClass:
+class FaultClass(NamedTuple):
     """One class of faults; docs/diagnose.md says how its evidence adds up."""
 
     id: str
@@ -92,8 +86,7 @@ class FaultClass:
     case: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Experiment:
+class Experiment(NamedTuple):
     """Something to try. `set`, `drop`, `env` and `spec` change a start command in one lever;
     `command` stands for itself; `wrap` precedes the command. minutes: of one trial. unless, needs:
     where it makes no sense, and where only it does."""
@@ -116,8 +109,7 @@ class Experiment:
     needs: When | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """Something to ask for: which names it settles, and how to get it."""
 
     id: str
@@ -126,8 +118,7 @@ class Question:
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class Knowledge:
+class Knowledge(NamedTuple):
     """Everything the rules say."""
 
     classes: tuple[FaultClass, ...]

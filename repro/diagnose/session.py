@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .advise import Asked, Proposal, missing, proposals
 from .defaults import note_defaults
@@ -16,8 +16,7 @@ from .symptoms import note_symptoms
 from .timeline import Course, courses
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(NamedTuple):
     """What can be said of one incident."""
 
     course: Course

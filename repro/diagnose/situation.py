@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from .facts import Certainty, Fact
 
@@ -30,16 +31,14 @@ class How(StrEnum):
 SURENESS = {how: rank for rank, how in enumerate(How)}
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Ref:
+class Ref(NamedTuple):
     """A line: the index of its source, and its number in the file, from 1."""
 
     source: int
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """The values of a name, most of them one, and where they were read.
 
     each: the lines of each value, in the order of `values`; empty where they are not told apart.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import store
 from ..errors import Exit, UsageError
@@ -23,8 +22,7 @@ WATCH = "watch"
 OWN = frozenset({store.REQUEST, store.RESULT, store.LOCK})
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """The record of a diagnosis, specrepro/diagnose@1, and the status it ends with."""
 
     record: dict[str, Any]

@@ -8,7 +8,7 @@ is shown beside, never before or after. Failures of several ranks in one second 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .facts import Certainty, Clock, Fact, Incident, Reading
 from .vocabulary import FAILURES, FIRST
@@ -28,8 +28,7 @@ TRACEBACK = 300  # lines between the head of a traceback and the error it ends i
 WAITING = frozenset({"rpc_timeout", "sample_timeout", "collective_timeout", "heartbeat"})
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
+class Course(NamedTuple):
     """One incident: what failed first, what followed, and all facts that describe it.
 
     first: one failure, or several that tie; empty where nothing failed visibly. elsewhere: failures

@@ -36,11 +36,17 @@ def loads_pydantic(folder: Path, *arguments: str) -> tuple[int, bool]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("explain", "xid", "31"), ("diagnose", "crash.log", "-q", "--format", "page")]
+    "arguments",
+    [
+        ("explain", "xid", "31"),
+        ("diagnose", "crash.log", "-q", "--format", "page"),
+        ("diagnose", "crash.log", "--json", "--runs", "kept"),
+    ],
 )
 def test_texts_and_switches_need_no_pydantic(arguments: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "crash.log").write_text("CUDA error: an illegal memory access was encountered\n")
     assert loads_pydantic(tmp_path, *arguments) == (0, False)
+    assert (tmp_path / "kept").is_dir() is ("kept" in arguments)
 
 
 def test_a_number_and_a_path_are_converted(specrepro: Callable[..., Any], tmp_path: Path) -> None:
