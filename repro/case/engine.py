@@ -40,7 +40,9 @@ class CheckpointPart(_Part):
         json_schema_extra={"enum": list(FAMILIES)}, description="architecture of the model"
     )
     kind: str = Field(description="what the model is made to notice")
-    length: int = Field(ge=16, le=1 << 22, description="its `max_position_embeddings`")
+    length: int = Field(
+        ge=3, le=1 << 22, description="its `max_position_embeddings`; of a hybrid, its layers"
+    )
 
 
 class ControlPart(_Part):
@@ -61,6 +63,7 @@ class ControlPart(_Part):
         json_schema_extra={"enum": ["", *CHANGES]},
         description="a change to the engine that is made on purpose, and named in the answer",
     )
+    served: bool = Field(False, description="asked over HTTP, behind the engine's own server")
 
 
 class EnginePart(_Part):
@@ -87,7 +90,7 @@ class EnginePart(_Part):
         default_factory=dict, description="number of the oracle → value"
     )
     defects: dict[CaseId, dict[str, ScalarValue]] = Field(
-        min_length=1,
+        default_factory=dict,
         description="defect that the experiment decides → settings in which it is looked for",
     )
     controls: Annotated[tuple[ControlPart, ...], Strict(False)] = Field(
@@ -108,7 +111,7 @@ class EnginePart(_Part):
             dict(self.requests),
             {name: _settings(given) for name, given in self.defects.items()},
             tuple(
-                Control(c.id, c.title, _settings(c.settings), c.expect, c.change)
+                Control(c.id, c.title, _settings(c.settings), c.expect, c.change, c.served)
                 for c in self.controls
             ),
         )
@@ -136,6 +139,8 @@ def problems(part: EnginePart, defects: Mapping[str, object]) -> Iterator[Proble
         if name not in defects:
             yield _unknown(place, "defect", name, defects)
         yield from _named(place, settings, part.oracle, least=1)
+    if not part.defects and not part.controls:
+        yield Problem(PLACE, "has neither `defects` to decide nor `controls` to run")
     seen: set[str] = set()
     for index, control in enumerate(part.controls):
         place = (*PLACE, "controls", index)

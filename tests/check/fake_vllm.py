@@ -49,6 +49,7 @@ class Engine:
         self.vllm_config = SimpleNamespace(
             model_config=SimpleNamespace(max_model_len=target, enforce_eager=True, seed=0),
             speculative_config=speculation if k else None,
+            parallel_config=SimpleNamespace(pipeline_parallel_size=1),
             scheduler_config=SimpleNamespace(async_scheduling=False),
             cache_config=SimpleNamespace(
                 enable_prefix_caching=arguments["enable_prefix_caching"], block_size=128
@@ -120,10 +121,9 @@ class LLM:
         if BEHAVIOUR.get("start") == "abort":
             os.abort()
         if BEHAVIOUR.get("start") == "scribble":
-            for folder in Path.cwd().parents:
-                if (folder / "observations.ndjson").exists():
-                    with (folder / "observations.ndjson").open("a") as file:
-                        file.write(BEHAVIOUR["scribble"] + "\n")
+            job = Path(sys.argv[2])
+            with job.with_name("observations.ndjson").open("a") as file:
+                file.write(BEHAVIOUR["scribble"] + "\n")
         config = json.loads((Path(arguments["model"]) / "config.json").read_text())
         native = config["max_position_embeddings"]
         override = arguments.get("hf_overrides")

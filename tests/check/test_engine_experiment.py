@@ -32,8 +32,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(folder, with_pip=False, symlinks=True)
     [packages] = folder.glob("lib/python*/site-packages")
     (packages / "vllm").mkdir()
-    fake = Path(__file__).with_name("fake_vllm.py")
-    shutil.copy(fake, packages / "vllm" / "__init__.py")
+    here = Path(__file__).parent
+    shutil.copy(here / "fake_vllm.py", packages / "vllm" / "__init__.py")
+    server = packages / "vllm" / "entrypoints" / "openai" / "api_server.py"
+    server.parent.mkdir(parents=True)
+    shutil.copy(here / "fake_server.py", server)
     return folder
 
 
@@ -128,6 +131,7 @@ def test_the_controls_come_out_as_the_case_says(check: Check) -> None:
         "control-no_speculation": "not seen",
         "control-k3": "seen",
         "control-prefix_caching": "seen",
+        "control-served": "seen",
     }
     assert build["verdict"] == "AFFECTED"  # a control that was not had decides nothing
     assert build["reasons"][0].startswith("control runner_v2: the sign was to be not seen")
@@ -165,6 +169,13 @@ def test_an_engine_that_dies_otherwise_is_named_with_the_end_of_its_log(
     assert words in build["reasons"][0]
     [end] = [row for row in build["evidence"] if row["probe"] == "engine_end"]
     assert end["tail"]
+
+
+def test_a_server_that_dies_before_it_answers_is_named(check: Check) -> None:
+    build = check(controls=True, start="raise")
+    [served] = [row for row in build["evidence"] if row["probe"] == "control-served"]
+    assert served["value"] == "other"
+    assert "the server ended with status 1 before it was ready" in served["detail"]
 
 
 @pytest.mark.parametrize("when", ["start", "step"])

@@ -125,6 +125,13 @@ def test_an_engine_that_did_not_come_up_as_asked_decides_nothing() -> None:
     assert answer.reason == "runner v2 was asked for, and the engine came up with v1"
 
 
+@pytest.mark.parametrize("place", range(len(MEASURED + LOST) + 3))
+def test_no_line_that_is_missing_leads_to_a_sign_of_its_own(place: int) -> None:
+    said = lines(MEASURED + LOST, BESIDE)
+    del said[place]
+    assert judged(said).sign in (Sign.UNKNOWN, Sign.SEEN)
+
+
 def test_observations_without_their_last_line_decide_nothing() -> None:
     answer = judged(lines(MEASURED + LOST, BESIDE)[:-1])
     assert (answer.sign, "cut" in answer.reason) == (Sign.UNKNOWN, True)

@@ -53,13 +53,15 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class Played:
     """A start as it went. settings: as they were asked for. tail: last lines of the log. said:
-    (number, text) of the lines of the log that tell lengths."""
+    (number, text) of the lines of the log that tell lengths. exception: the last one in the log.
+    """
 
     observed: Observed
     ending: Ending
     settings: Mapping[str, Value] = field(default_factory=dict)
     tail: Sequence[str] = ()
     said: Sequence[tuple[int, str]] = ()
+    exception: str = ""
 
 
 def trouble(played: Played) -> Answer | None:
@@ -75,6 +77,12 @@ def trouble(played: Played) -> Answer | None:
         what = f"{failure.type}: {last}" if last else failure.type
         trace = tuple(failure.trace.rstrip().splitlines()[-8:])
         return Answer(Sign.OTHER, f"another failure, {when}: {what}", tail=trace)
+    if ending.timed_out and played.exception:
+        return Answer(
+            Sign.OTHER,
+            f"another failure, in the engine: {played.exception}; {ending.reason}",
+            tail=tail,
+        )
     if ending.timed_out:
         where = "the engine was not ready" if observed.engine is None else "it served"
         return Answer(Sign.UNKNOWN, f"{ending.reason}; {where}", tail=tail)

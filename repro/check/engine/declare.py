@@ -19,6 +19,10 @@ ARGUMENTS: Mapping[str, Parameter] = {
     "max_model_len": Parameter(512, int, low=16, high=1 << 22, doc="of the target"),
     "max_num_seqs": Parameter(4, int, low=1, high=1024, doc="requests in a batch"),
     "max_num_batched_tokens": Parameter(2048, int, low=16, high=1 << 20, doc="tokens in a step"),
+    # layers of each stage; what an engine takes from its environment
+    "partition": Parameter(
+        "3,3,3", str, choices=("2,4,3", "3,3,3", "4,2,3", "2,2,2", "1,3,2"), doc="layers by stage"
+    ),
     "block_size": Parameter(0, int, low=1, high=1024, doc="tokens in a KV block"),
     "dtype": Parameter(
         "float32", str, choices=("float32", "bfloat16", "float16", "auto"), doc="of weights"
@@ -37,7 +41,11 @@ OVERRIDES = (
     "rope_scaling",
     "rope_theta",
 )
-FAMILIES: Mapping[str, tuple[str, ...]] = {"mimo": ("plain", "length_canary", "slot_canary")}
+# family → kinds. Of a hybrid `length` is the number of its layers.
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "mimo": ("plain", "length_canary", "slot_canary"),
+    "gdn_hybrid": ("random",),
+}
 SIGNS = ("seen", "not seen")
 # changes to an engine that are made on purpose, each to show that an oracle sees what it brings
 CHANGES: Mapping[str, str] = {
@@ -87,6 +95,14 @@ ORACLES: Mapping[str, Oracle] = {
         },
         ("runner", "async", "prefix_caching"),
     ),
+    "gdn_pipeline": Oracle(
+        "whether a hybrid in pipeline stages answers as in one, at equal chunks",
+        {
+            "long": Parameter(1500, int, low=300, high=1 << 20, doc="long prompt, in tokens"),
+            "new": Parameter(24, int, low=1, high=4096, doc="tokens made after each"),
+        },
+        ("pp", "runner", "async", "prefix_caching"),
+    ),
     "stale_metadata": Oracle(
         "acceptance by the position of a draft in its step, with two canaries",
         {
@@ -113,13 +129,14 @@ class Checkpoint:
 class Control:
     """An experiment that is to show that the oracle can be trusted. settings: over those of the
     first defect; k may be 0 here, which is no speculation. expect: one of SIGNS. change: one of
-    CHANGES, "" for the engine as it is."""
+    CHANGES, "" for the engine as it is. served: asked over HTTP."""
 
     id: str
     title: str
     settings: Mapping[str, Value]
     expect: str
     change: str = ""
+    served: bool = False
 
 
 @dataclass(frozen=True, slots=True)

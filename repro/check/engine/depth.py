@@ -19,9 +19,9 @@ from . import process
 from .answer import Answer, Played, Row, Sign
 from .declare import EngineSpec
 from .experiments import Done, Experiment, experiments, judge
-from .observe import log_lines, log_tail, read
+from .observe import log_exception, log_lines, log_tail, read
 from .oracles import oracle
-from .start import Start, clear, runner_of, write
+from .start import Start, clear, runner_of, served, write
 
 MOST_STARTS = 64
 CACHES = "caches"
@@ -123,12 +123,14 @@ class EngineDepth:
         try:
             while following := asks.following(engine, settings, environment.package, played, known):
                 name, start = following
-                start = replace(start, change=experiment.change)
+                start = replace(start, change=experiment.change, served=experiment.served)
+                if start.served:
+                    start = served(start)
                 if name in played or len(played) == MOST_STARTS:
                     raise RuntimeError(f"oracle {engine.oracle} asks for start {name} again")
                 where = folder / experiment.id / name
                 asked.told(f"{environment.version}: {experiment.title}: {name}")
-                wanted = {**settings, "k": _k(start)}
+                wanted = {**settings, **_numbers(start)}
                 played[name] = self._start(start, where, environment, wanted, asked)
             answer = asks.judge(engine, settings, played, known)
         except UntestableError as error:
@@ -163,12 +165,15 @@ class EngineDepth:
             settings,
             log_tail(log),
             log_lines(log, LOGGED),
+            log_exception(log),
         )
 
 
-def _k(start: Start) -> int:
+def _numbers(start: Start) -> dict[str, int]:
+    """The numbers among the settings, which an oracle may choose by itself for a start."""
     speculation = start.arguments.get("speculative_config") or {}
-    return int(speculation.get("num_speculative_tokens", 0))
+    k = int(speculation.get("num_speculative_tokens", 0))
+    return {"k": k, "pp": int(start.arguments.get("pipeline_parallel_size", 1))}
 
 
 def _settled(settings: Mapping[str, Value], played: Mapping[str, Played]) -> dict[str, Value]:

@@ -22,6 +22,7 @@ class Experiment:
     decides: tuple[str, ...] = ()
     expect: str = ""
     change: str = ""
+    served: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,20 @@ def experiments(
         before = found[key].decides if key in found else ()
         decides = (*before, defect)
         found[key] = Experiment("-".join(decides), ", ".join(decides), settings, decides)
-    base = {**next(iter(spec.defects.values())), **question.fixed}
+    base = {**next(iter(spec.defects.values()), {}), **question.fixed}
     more = [
         Experiment(
-            f"control-{c.id}", c.title, {**base, **c.settings}, expect=c.expect, change=c.change
+            f"control-{c.id}",
+            c.title,
+            {**base, **c.settings},
+            expect=c.expect,
+            change=c.change,
+            served=c.served,
         )
         for c in spec.controls
     ]
-    return [*found.values(), *(more if controls else ())]
+    # where no defect can be decided, what there is to see are the controls
+    return [*found.values(), *(more if controls or not spec.defects else ())]
 
 
 def _counted(spec: EngineSpec, defects: Sequence[Defect], question: Question) -> list[str]:

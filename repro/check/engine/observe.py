@@ -7,6 +7,7 @@ file without its last line is cut, and what an oracle needs of it is unknown.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ MOST_BYTES = 64 << 20
 LONGEST_LINE = 4 << 20
 MOST_LINES = 100_000
 MOST_TEXT = 4_000
+EXCEPTION = re.compile(r"(?:\s|\])((?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,15 @@ def log_lines(path: Path, wanted: Sequence[str], most: int = 40) -> list[tuple[i
                         break
     except OSError:
         return []
+    return found
+
+
+def log_exception(path: Path) -> str:
+    """The last exception that a log tells as an error, with its message; "" for none."""
+    found = ""
+    for _, text in log_lines(path, ("ERROR",), most=MOST_LINES):
+        if match := EXCEPTION.search(text):
+            found = match[1][:200]
     return found
 
 

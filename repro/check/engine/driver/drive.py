@@ -6,9 +6,10 @@ interpreter is told where it lies (`process.py`). Everything that is seen goes t
 is missing. What the engine prints goes where it goes.
 
 The job: {"observations": path, "arguments": keywords of vllm.LLM, "override": {"form": "callable",
-"values": {…}} or null, "interpret": bool, "change": name or null, "record": [names], "batches":
-[{"id", "requests": [{"id", "prompt": [tokens], "new": number, "after": steps}]}], "searches":
-[{"id", "prompt": [tokens], "low", "high", "new"}]}. Written for Python 3.9 and newer.
+"values": {…}} or null, "make": {"folder", "layers"} of a hybrid or null, "interpret": bool,
+"change": name or null, "served": bool, "record": [names], "batches": [{"id", "requests": [{"id",
+"prompt": [tokens], "new": number}]}], "searches": [{"id", "prompt": [tokens], "low", "high",
+"new"}]}. Written for Python 3.9 and newer.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 from .changes import make
 from .recorder import Drafts, reach, short_name
+from .serve import Server, difference
 
 MOST_TEXT = 4000  # characters of a message or traceback
 
@@ -57,9 +59,13 @@ class Engine:
         self.seen = seen
         self.llm: Any = LLM(**arguments(job))
         self.core: Any = self.llm.llm_engine
+        stages: list[str] = []
+        if "worker_extension_cls" in job["arguments"]:
+            stages = self.llm.collective_rpc("specrepro_prepare")
         self.batch = ""
         self.count = 0
         self.runner = reach(self.core, RUNNER)
+        self.modules = stages or [type(self.runner).__module__ for _ in [0] if self.runner]
         if "draft" in job.get("record", ()):
             Drafts(self.core, self.runner, seen.add, lambda: [self.batch, self.count])
 
@@ -75,10 +81,9 @@ class Engine:
                 value = getattr(value, name, None)
             return value if isinstance(value, (bool, int, float, str)) else None
 
-        runner = self.runner
         return {
             "vllm": getattr(vllm, "__version__", None),
-            "runner": None if runner is None else type(runner).__module__,
+            "runner": self.modules[0] if len(set(self.modules)) == 1 else None,
             "target_max_model_len": ask("model_config.max_model_len"),
             "draft_max_model_len": ask("speculative_config.draft_model_config.max_model_len"),
             "num_speculative_tokens": ask("speculative_config.num_speculative_tokens"),
@@ -144,31 +149,27 @@ class Engine:
                 found[name] = metric.value if values is None else list(values)
         return found
 
-    def search(self, name: str, prompt: list[int], low: int, high: int, new: int) -> None:
-        """Find the shortest beginning of `prompt`, of low to high tokens, after which no draft is
-        accepted, on the supposition that there is one border; every length tried is a batch."""
 
-        def lost(length: int) -> bool:
-            request = {"id": "r", "prompt": prompt[:length], "new": new}
-            metrics = self.run(f"{name}-{length}", [request])["metrics"]
-            return not metrics.get("accepted_tokens")
+def search(engine: Any, seen: Observations, asked: dict[str, Any]) -> None:
+    """Find the shortest beginning of a prompt, of low to high tokens, after which no draft is
+    accepted, on the supposition that there is one border; every length tried is a batch."""
+    name, low, high = asked["id"], asked["low"], asked["high"]
 
-        if lost(low) or not lost(high):
-            self.seen.add("search", id=name, low=low, high=high, found=None)
-            return
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if lost(middle) else (middle, high)
-        self.seen.add("search", id=name, low=low, high=high, found=high)
+    def lost(length: int) -> bool:
+        request = {"id": "r", "prompt": asked["prompt"][:length], "new": asked["new"]}
+        metrics = engine.run(f"{name}-{length}", [request])["metrics"]
+        return not metrics.get("accepted_tokens")
+
+    if lost(low) or not lost(high):
+        seen.add("search", id=name, low=low, high=high, found=None)
+        return
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if lost(middle) else (middle, high)
+    seen.add("search", id=name, low=low, high=high, found=high)
 
 
 RUNNER = "engine_core.engine_core.model_executor.driver_worker.worker.model_runner"
-
-
-def difference(before: Any, after: Any) -> Any:
-    if isinstance(after, list):
-        return [a - b for a, b in zip(after, before or [0] * len(after))]  # noqa: B905  # Python 3.9
-    return after - (before or 0)
 
 
 def arguments(job: dict[str, Any]) -> dict[str, Any]:
@@ -228,26 +229,29 @@ def main(path: str) -> int:
     seen = Observations(job["observations"])
     seen.add("start", python=sys.version.split()[0], pid=os.getpid())
     phase = "start"
+    engine: Any = None
     try:
+        if job.get("make"):
+            from .hybrid import write_hybrid
+
+            write_hybrid(job["make"]["folder"], job["make"]["layers"])
         if job.get("interpret"):
             interpret_triton()
-        engine = Engine(job, seen)
+        engine = Server(job, seen) if job.get("served") else Engine(job, seen)
         seen.add("engine", **engine.about())
         if job.get("change"):
             phase = "change"
             make(job["change"])
         phase = "run"
-        for search in job.get("searches", ()):
-            engine.search(
-                search["id"], search["prompt"], search["low"], search["high"], search["new"]
-            )
+        for asked in job.get("searches", ()):
+            search(engine, seen, asked)
         for batch in job.get("batches", ()):
             engine.run(batch["id"], batch["requests"])
     except BaseException as error:
         seen.failure(phase, error)
-        seen.add("memory", peak_mib=peak_memory())
         return 1
-    seen.add("memory", peak_mib=peak_memory())
+    # an engine in other processes holds its memory there
+    seen.add("memory", peak_mib=peak_memory() if getattr(engine, "runner", None) else None)
     seen.add("done", lines=seen.lines)
     return 0
 

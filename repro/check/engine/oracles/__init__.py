@@ -11,7 +11,7 @@ from ...exposure import Value
 from ..answer import Answer, Played
 from ..declare import EngineSpec
 from ..start import Start
-from . import draft_gate, mtp_tail, stale_metadata
+from . import draft_gate, gdn_pipeline, mtp_tail, stale_metadata
 
 
 class Oracle(Protocol):
@@ -40,6 +40,7 @@ class Oracle(Protocol):
 
 _ORACLES: Mapping[str, Oracle] = {
     "draft_gate": draft_gate,
+    "gdn_pipeline": gdn_pipeline,
     "mtp_tail": mtp_tail,
     "stale_metadata": stale_metadata,
 }

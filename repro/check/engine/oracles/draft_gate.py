@@ -62,6 +62,8 @@ def judge(
         if answer := trouble(one):
             return answer
     observed = played[MAIN].observed
+    if not _lengths(observed) or not {ALONE, BESIDE} <= observed.batches.keys():
+        return Answer(Sign.UNKNOWN, "not every request that was to be served was")
     plain = None if known else played[PLAIN].observed
     rows = [*_configuration(observed), *_logged(played[MAIN]), *_measured(observed)]
     wrong = _wrong(observed, plain)
@@ -73,7 +75,7 @@ def judge(
             wrong or _text(known),
         )
     )
-    sign, reason = _signature(spec, settings, observed, wrong, known)
+    sign, reason = _signature(spec, settings, played[MAIN], wrong, known)
     return Answer(sign, reason, tuple(rows))
 
 
@@ -102,10 +104,11 @@ def first_lost(observed: Observed) -> tuple[int | None, str]:
 def _signature(
     spec: EngineSpec,
     settings: Mapping[str, Value],
-    observed: Observed,
+    played: Played,
     wrong: str,
     known: bool,
 ) -> tuple[Sign, str]:
+    observed = played.observed
     if int(settings.get("k", spec.k)) == 0:
         return Sign.NOT_SEEN, "without speculation there are no drafts to lose"
     if wrong:
@@ -119,17 +122,17 @@ def _signature(
         )
     first, why = first_lost(observed)
     slow, life = _slow(observed.batches[BESIDE]), len(observed.batches[BESIDE].made("long"))
-    slowed = life <= slow <= life + 1
+    served = bool((observed.engine or {}).get("served"))
+    slowed = served or life <= slow <= life + 1  # of a server the steps are not seen
     if first is None:
         if any(_accepted(batch) == 0 for batch in lengths.values()):
             return Sign.UNKNOWN, why
-        if slowed and _slow(observed.batches[ALONE]) < slow:
+        if not served and slowed and _slow(observed.batches[ALONE]) < slow:
             return Sign.OTHER, f"another loss: {why}, but a long neighbour slows a short request"
         return Sign.NOT_SEEN, why
-    engine = observed.engine or {}
-    draft, k = engine.get("draft_max_model_len"), engine.get("num_speculative_tokens")
-    if not isinstance(draft, int) or not isinstance(k, int):
-        return Sign.UNKNOWN, "the engine does not tell the draft's max_model_len and k"
+    draft, k = _draft(played), int(settings.get("k", spec.k))
+    if not isinstance(draft, int):
+        return Sign.UNKNOWN, "the engine does not tell the draft's max_model_len"
     if not lengths[first].count("draft_tokens"):
         return Sign.NOT_SEEN, f"from {first} tokens on nothing is drafted, so nothing is wasted"
     if first != draft - k + 1:
@@ -144,7 +147,8 @@ def _signature(
         )
     return Sign.SEEN, (
         f"from {first} tokens on every draft is lost, which is the draft's length {draft} less k "
-        f"{k}, plus 1; a short request makes one token a step while a long one lives"
+        f"{k}, plus 1"
+        + ("" if served else "; a short request makes one token a step while a long one lives")
     )
 
 
@@ -154,6 +158,16 @@ def _configuration(observed: Observed) -> list[Row]:
     for name in ("target_max_model_len", "draft_max_model_len"):
         rows.append(Row(name, f"{name} of the engine that was started", engine.get(name), ""))
     return rows
+
+
+def _draft(played: Played) -> int | None:
+    """The draft's max_model_len: of the engine, or the second that a server's log tells."""
+    engine = played.observed.engine or {}
+    if not engine.get("served"):
+        told = engine.get("draft_max_model_len")
+        return told if type(told) is int else None
+    lengths = [int(m[1]) for _, text in played.said if (m := MAX_MODEL_LEN.search(text))]
+    return lengths[1] if len(lengths) == 2 else None
 
 
 def _logged(played: Played) -> list[Row]:
@@ -195,7 +209,9 @@ def _measured(observed: Observed) -> list[Row]:
     question = (
         "how many steps of one token has a short request beside a long one, from the first on?"
     )
-    rows.append(Row("neighbour_slow_steps", question, _slow(beside), detail, (MAIN, beside.line)))
+    if beside.steps:
+        slow = _slow(beside)
+        rows.append(Row("neighbour_slow_steps", question, slow, detail, (MAIN, beside.line)))
     return rows
 
 
@@ -234,6 +250,8 @@ def _slow(batch: Batch) -> int:
 def _digits(batch: Batch) -> str:
     """Tokens a step of the short request, equal ones together: `1 × 21, 3 × 22, 2`."""
     made = batch.made("short")
+    if not made:
+        return "not seen"
     borders = [0, *(i for i, (a, b) in enumerate(pairwise(made), 1) if a != b), len(made)]
     runs = [(made[a], b - a) for a, b in pairwise(borders)]
     return ", ".join(f"{count} × {times}" if times > 1 else str(count) for count, times in runs)
