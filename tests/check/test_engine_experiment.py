@@ -17,9 +17,11 @@ from rich.console import Console
 
 from specrepro.repro.case import load_cases
 from specrepro.repro.check import survey
+from specrepro.repro.check.engine.checkpoints import write_mimo
 from specrepro.repro.check.engine.depth import EngineDepth
 from specrepro.repro.check.engine.tokens import CYCLE
 from specrepro.repro.check.environments.environment import Environment
+from specrepro.repro.errors import UsageError
 from specrepro.repro.report.check_page import print_check
 
 Check = Callable[..., dict[str, Any]]
@@ -43,7 +45,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def check(site: Path, tmp_path: Path) -> Check:
     def run(
-        *fixed: str, seconds: float = 30, controls: bool = False, **behaviour: Any
+        *fixed: str,
+        seconds: float = 30,
+        controls: bool = False,
+        model: Path | None = None,
+        **behaviour: Any,
     ) -> dict[str, Any]:
         [module] = site.glob("lib/python*/site-packages/vllm")
         behaviour |= {"cycle": CYCLE, "workers": str(tmp_path / "workers")}
@@ -56,7 +62,7 @@ def check(site: Path, tmp_path: Path) -> Check:
             None,  # type: ignore[arg-type]  # this depth opens no build
             survey.questions(case, ["dict-override"] if not controls else [], settings, False),
             tmp_path / "runs",
-            EngineDepth(Place(site), controls=controls),
+            EngineDepth(Place(site), model=model, controls=controls),
             seconds=seconds,
         )
         [build] = report.record["builds"]
@@ -235,3 +241,32 @@ def test_the_page_of_an_engine_that_died_shows_where(check: Check) -> None:
     page = out.file.getvalue()
     assert "UNTESTABLE" in page
     assert 'raise RuntimeError("No available memory' in page
+
+
+def test_a_model_of_the_users_is_compared_with_itself_without_speculation(
+    check: Check, tmp_path: Path
+) -> None:
+    write_mimo(tmp_path / "mine", "plain", 100)
+    build = check(model=tmp_path / "mine")
+    assert build["verdict"] == "AFFECTED"
+    assert values(build)["first_lost_prompt_length"] == 100 - 2 + 1
+    [tokens] = [row for row in build["evidence"] if row["probe"] == "output_tokens"]
+    assert (tokens["value"], tokens["detail"]) == ("right", "as without speculation")
+    assert {p.name for p in Path(build["run"]).rglob("engine.log")} == {"engine.log"}
+    assert len(list(Path(build["run"]).rglob("engine.log"))) == 2
+    assert (tmp_path / "mine" / "model.safetensors").exists()
+
+
+def test_the_length_is_written_beside_a_users_model_not_into_it(
+    check: Check, tmp_path: Path
+) -> None:
+    write_mimo(tmp_path / "mine", "plain", 100)
+    build = check("hf_overrides=config_file", model=tmp_path / "mine")
+    assert build["verdict"] == "NOT AFFECTED"
+    config = json.loads((tmp_path / "mine" / "config.json").read_text())
+    assert config["max_position_embeddings"] == 100
+
+
+def test_a_folder_that_is_no_model_is_refused(check: Check, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read as the config of a model"):
+        check(model=tmp_path)
