@@ -33,7 +33,7 @@ SHIPPED = {path.stem: path for path in shipped_cases()}
             "runner is v1 or v2",
         ),
         ("hf_overrides: callable, r", "graphs: eager, r", "check.engine", "unknown setting"),
-        ("expect: not seen", "expect: unseen", "check.engine.controls.0.expect", "must be one of"),
+        ("expect: not seen", "expect: unseen", "check.engine.controls[0].expect", "must be one of"),
         ("served: true", "change: no_such", "check.engine.controls", "unknown change"),
         ("settings: {k: 0}", "settings: {k: -1}", "check.engine.controls", "in 0..16, not -1"),
         (
