@@ -60,7 +60,7 @@ def _faults(notes: Notes, course: Course, failures: Sequence[Fact]) -> None:
         told["exception"] = exceptions
     follow = [f for f in course.cascade if f not in told.get("hang", ())]
     only_waits = set(told) == {"hang"} and all(f.get("sign") in WAITING for f in told["hang"])
-    if failures and (not course.first or only_waits) and (follow or course.failures):
+    if failures and (not told or only_waits) and (follow or course.failures):
         told.setdefault("consequence", list(course.failures))
     notes.each("symptom", [(name, fact) for name, group in told.items() for fact in group[:2]])
     seen = [f for name in told if name in DEVICE_FAULTS for f in told[name]]

@@ -55,7 +55,10 @@ def _told(fact: Fact) -> str:
             return f"device assert at {where}: {fact.get('expression') or fact.get('function')}"
         case "python_exception":
             said = text_of(fact.get("message"))
-            return f"{fact.get('class')}: {said}" if said else str(fact.get("class"))
+            name = text_of(fact.get("class"))
+            if name is None:
+                return "a traceback whose last line was not recognised"
+            return f"{name}: {said}" if said else name
         case "sanitizer_error":
             what = f"{fact.get('tool') or 'compute-sanitizer'}: {fact.get('record')}"
             side = f" {fact.get('direction')} of {fact.get('bytes')} bytes"

@@ -17,6 +17,7 @@ Record = Mapping[str, Any]
 STYLES = {"likely": "bold red", "possible": "yellow", "excluded": "green", "unknown": "dim"}
 MOST_CASCADE = 5
 MOST_CLUSTERS = 20
+MOST_EXCLUDED = 4
 LABEL = 9  # columns
 
 
@@ -96,10 +97,14 @@ def _classes(record: Record, verbose: bool) -> Iterator[tuple[str, str, Text]]:
         if row["unmet"]:
             yield "", "", _text("not known: " + "; ".join(row["unmet"]), "dim")
     hidden = words.standing(record, "excluded") if verbose else words.excluded(record)
-    for row in hidden:
+    shown = hidden if verbose else hidden[:MOST_EXCLUDED]
+    for row in shown:
         reason = words.statement(row["against"][0]) if row["against"] else ""
         said = Text.assemble((printable(row["id"]), "bold"), "  ", printable(reason))
         yield "excluded", STYLES["excluded"], said
+    if len(hidden) > len(shown):
+        names = ", ".join(row["id"] for row in hidden[len(shown) :])
+        yield "", "", _text(f"and {names}", "dim")
     rest = words.unknown(record)
     if rest:
         yield "unknown", STYLES["unknown"], _text(rest, "dim")

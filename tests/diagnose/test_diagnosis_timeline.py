@@ -175,6 +175,13 @@ def test_a_variable_that_prose_names_is_not_how_the_engine_ran(tmp_path: Path) -
     assert found.situation.value("launch_blocking") is None
 
 
+def test_damaged_output_is_no_consequence_of_something_earlier() -> None:
+    [found] = diagnose(read_text("a.log", "generated: " + "!" * 60 + "\n"))
+    assert found.situation.get("symptom") is not None
+    assert found.situation.has("symptom", "garbage")
+    assert not found.situation.has("symptom", "consequence")
+
+
 def test_stages_follow_from_ranks_and_from_what_is_said(tmp_path: Path) -> None:
     [found] = page(tmp_path, f"It dies.\n\n```\n{worker('PP1', '10:00:00')}\n```\n")
     assert found.situation.value("pp") == 2
