@@ -31,6 +31,16 @@ class Found:
     rate: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a search still has to do. cells: where the boundary can be if the fault always shows;
+    shown: the bad build was seen bad again."""
+
+    cells: int
+    shown: bool
+    cost: Costs
+
+
 def fix(options: Options, turned: bool) -> bool:
     """Whether what is searched is the build that is good again."""
     return (options.find is Find.FIRST_GOOD) != turned
@@ -50,7 +60,7 @@ def answer(
 ) -> Result:
     """The result of a search that ended so."""
     interval, names = found.interval, found.names
-    first, last = _range(found, options, ending)
+    first, last = _range(found, options)
     previous, high = interval.cells[first - 1], interval.cells[last]
     backwards = fix(options, interval.turned)
     between = [names[i] for i in range(previous, high + 1)]
@@ -86,54 +96,51 @@ def answer(
     )
 
 
-def progress(
-    found: Found, options: Options, shown: bool, cost: Costs, spent: tuple[int, float]
-) -> Progress:
-    """How far a search has come whose ends are known. shown: the bad build was seen bad again.
+def progress(found: Found, options: Options, left: Left, trials: int, seconds: float) -> Progress:
+    """How far a search has come whose ends are known. trials, seconds: what it took so far.
 
     What is left is an expectation. A fault that shows every time halves the cells; of one that does
     not, a trial tells at most the capacity of its channel (one input silent, the other heard with
     probability p), and the last clean build has to be clean until the confidence is reached.
     """
     interval, names = found.interval, found.names
-    first, last = _range(found, options, Ending.BUDGET)
+    first, last = _range(found, options)
     low, high = interval.cells[first - 1], interval.cells[last]
     if fix(options, interval.turned):
         low, high = high, low
-    cells = sum(share > 0 for share in found.mass)
-    turns = math.ceil(math.log2(cells)) + (not shown)
-    trials = float(turns)
+    turns = math.ceil(math.log2(left.cells)) + (not left.shown)
+    more = float(turns)
     if found.rate is not None:
         p = min(max(found.rate, 0.01), 0.99)
         silent = 1 - p
         nats = -sum(share * math.log(share) for share in found.mass if share > 0)
-        trials = nats / math.log1p(p * silent ** (silent / p))
-        if nats > 0.1:
-            trials += math.log(1 - options.confidence) / math.log(silent)
-        trials += 0 if shown else 1 / p
-    seconds = trials * cost.trial + turns * cost.install
+        more = nats / math.log1p(p * silent ** (silent / p)) + (0 if left.shown else 1 / p)
+        if found.mass[-1] < options.confidence:
+            more += math.log(1 - options.confidence) / math.log(silent)
     return Progress(
         names[low],
         names[high],
         abs(high - low),
         found.mass[-1],
-        *spent,
         trials,
         seconds,
+        more,
+        more * left.cost.trial + turns * left.cost.install,
     )
 
 
-def _range(found: Found, options: Options, ending: Ending) -> tuple[int, int]:
-    """First and last cell of what is left: the last alone once it is located, else the shortest
-    stretch from either side that holds the boundary with the confidence asked for."""
-    last = len(found.mass) - 1
-    if ending in (Ending.LOCATED, Ending.UNTESTABLE, Ending.UNCONFIRMED):
+def _range(found: Found, options: Options) -> tuple[int, int]:
+    """First and last cell of what is left: the shortest stretch from either side that holds the
+    boundary with the confidence asked for, or for certain where verdicts are exact."""
+    first, last = 1, len(found.mass) - 1
+    if found.mass[-1] >= options.confidence and not options.exact:
         return last, last
-    first, held = 1, sum(found.mass[1:])
-    wanted = min(options.confidence, held) if held else 0.0
+    held = sum(found.mass[1:])
+    wanted = held if options.exact else min(options.confidence, held)
     while first < last:
         lower, upper = found.mass[first], found.mass[last]
-        if held - min(lower, upper) < wanted:
+        # an empty cell goes without arithmetic, which rounds
+        if min(lower, upper) > 0 and held - min(lower, upper) < wanted:
             break
         held -= min(lower, upper)
         first, last = (first + 1, last) if lower <= upper else (first, last - 1)

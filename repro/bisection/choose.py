@@ -65,15 +65,16 @@ def cuts(mass: Sequence[float], doubt: Doubt, count: int) -> list[int]:
         best = max(scores, key=lambda cell: (scores[cell], -cell), default=None)
         if best is not None and scores[best] > 0:
             picked.append(best)
-    if not picked and (rest := [cell for cell, share in enumerate(below) if 0 < share < 1]):
-        picked.append(min(rest, key=lambda cell: (abs(below[cell] - 0.5), cell)))
+    if not picked:
+        rest = [c for c, share in enumerate(below) if 0 < share < 1 and doubt(c) < 1]
+        picked = sorted(rest, key=lambda cell: (abs(below[cell] - 0.5), cell))[:1]
     return picked
 
 
 def telling(table: Array, doubt: Doubt, setup: Setup, trial: float, count: int) -> list[int]:
     """Cells at whose ends `count` trials at once tell most in a second; one may come repeatedly.
 
-    table: as `posterior.joint`. trial: seconds of one.
+    [] where nothing can be learnt. table: as `posterior.joint`. trial: seconds of one.
     """
     import numpy as np
 
@@ -83,7 +84,7 @@ def telling(table: Array, doubt: Doubt, setup: Setup, trial: float, count: int) 
     branches = [table]
     picked: list[int] = []
     for _ in range(count):
-        best, score = 0, -1.0
+        best, score = -1, 0.0
         for row in ROWS:
             found = [gains(branch, row) for branch in branches]
             nats = sum(nat for nat, _ in found)
@@ -92,6 +93,8 @@ def telling(table: Array, doubt: Doubt, setup: Setup, trial: float, count: int) 
             at = int(np.argmax(scores))
             if scores[at] > score:
                 best, score = at, float(scores[at])
+        if best < 0:
+            break
         picked.append(best)
         # another trial of the same build at the same time has to prepare it too
         branches = [part for branch in branches for part in split(branch, best) if part.any()]

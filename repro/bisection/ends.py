@@ -75,7 +75,7 @@ def ends(
     if not bad.bad:
         # to look at the good end only for having been told the ends in the wrong order is dear
         rounds = 1 if options.exact or options.deterministic else UNSEEN
-        first = rounds * repeats(options) - len(bad.cleans) - bad.short
+        first = rounds * repeats(options) - len(bad.cleans) - bad.idle
         if first > 0 and not bad.sure:
             wanted.append((last, first, HIGH))
         if need_low:
@@ -124,14 +124,14 @@ def _seeds(bad: Tally, options: Options) -> int:
     """Trials that the bad end still needs; 0 if none."""
     if bad.marked is not None:
         return 0
-    if bad.bads + len(bad.cleans) + bad.short >= options.end_trials:
+    if bad.bads + len(bad.cleans) + bad.idle >= options.end_trials:
         return 0
     return max((options.faults if bad.mixed else repeats(options)) - bad.bads, 0)
 
 
 def _cleans(good: Tally, options: Options) -> int:
     """Clean trials that a good end still needs; 0 if none."""
-    if good.sure or len(good.cleans) + good.short >= options.end_trials:
+    if good.sure or len(good.cleans) + good.idle >= options.end_trials:
         return 0
     return max(repeats(options) - good.full, 0)
 
@@ -146,7 +146,7 @@ def _refusal(name: str, one: Tally, absent: bool) -> str | None:
 
 def _unseen(name: str, one: Tally, position: int, options: Options) -> Step:
     """The bad end is clean so far: try on, or give up where that is enough."""
-    tried = len(one.cleans) + one.short
+    tried = len(one.cleans) + one.idle
     enough = 1 if options.exact or options.deterministic else options.end_trials
     if one.sure:
         return Refused(f"{named(name)}, the bad end, is marked good")

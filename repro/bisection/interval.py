@@ -54,7 +54,7 @@ def interval(
         if _good(one, line[ends.high], steady, options):
             flips.append((before[-1], position))
             low, share = position, 1.0
-        elif steady:
+        elif steady and not one.worn:
             unsettled = position
     high = next(i for i in range(low + 1, ends.high + 1) if line[i].bad)
     cells = (low, *(i for i in range(low + 1, high) if found.open(i)), high)

@@ -38,8 +38,9 @@ class Ending(StrEnum):
     """Why a search ended.
 
     located: nothing is left to ask. untestable: what lies between cannot be tested. unconfirmed:
-    the bad build did not show the fault again. ends: an end is not what it was said to be, or
-    cannot be tested. budget: time or trials are spent. infra: the machine failed again and again.
+    the bad build did not show the fault again, or no trial tells any more. ends: an end is not what
+    it was said to be, or cannot be tested. budget: time or trials are spent. infra: the machine
+    failed again and again.
     """
 
     LOCATED = "located"

@@ -99,10 +99,15 @@ class Search:
         trials, seconds = self.spent()
         if not isinstance(known.step, Interval):
             return Progress(None, None, len(self.candidates), 0.0, trials, seconds, None, None)
-        found, _ = self._narrow(known, known.step)
-        shown = self.options.exact or self._shown(known, known.step)
-        cost = measured(effective(self.events), self.options.costs)
-        return answer.progress(found, self.options, shown, cost, (trials, seconds))
+        narrowed = known.step
+        cells = len(narrowed.cells)
+        if known.steady:
+            mass = choose.shares(known.line, narrowed.cells, narrowed.share)
+            cells = sum(share > 0 for share in mass)
+        shown = self.options.exact or self._shown(known, narrowed)
+        left = answer.Left(cells, shown, measured(effective(self.events), self.options.costs))
+        found = self._found(known, narrowed)
+        return answer.progress(found, self.options, left, trials, seconds)
 
     def spent(self) -> tuple[int, float]:
         """Trials that ended and count, and the seconds of them and their setups."""
@@ -153,18 +158,18 @@ class Search:
             # Clean trials make the fault look rarer, and all that was clean before weigh less. To
             # turn back at once would mean to go to and fro; the next fault settles both.
             return self._again(known, narrowed)
-        found, picks = self._narrow(known, narrowed)
-        if picks:
+        if picks := self._narrowing(known, narrowed):
             return picks
-        previous = narrowed.cells[-2]
-        if tries := probes(known.blocks, previous, high, self.options.jobs):
+        if tries := probes(known.blocks, narrowed.cells[-2], high, self.options.jobs):
             return [(names[at], "presumed untestable") for at in tries]
-        if not self.options.exact:
-            if not self._shown(known, narrowed):
-                return self._again(known, narrowed)
-            if found.mass[-1] < self.options.confidence:
-                return self._telling(known, narrowed)
-        return answer.answer(found, self.options, Ending.LOCATED, self.unavailable)
+        if not self.options.exact and not self._shown(known, narrowed):
+            return self._again(known, narrowed)
+        found = self._found(known, narrowed)
+        if found.mass[-1] >= self.options.confidence:
+            return self._answer(found, Ending.LOCATED)
+        if picks := self._telling(known, narrowed):
+            return picks
+        return self._answer(found, Ending.UNCONFIRMED, "no trial that can be run tells any more")
 
     def _shown(self, known: Known, narrowed: Interval) -> bool:
         """Whether the bad build showed the fault again after the one before it was clean."""
@@ -175,54 +180,47 @@ class Search:
     def _again(self, known: Known, narrowed: Interval) -> list[tuple[str, str]] | Result:
         """The bad build once more: its fault must not have been a matter of that day."""
         name, bad = known.names[narrowed.high], known.line[narrowed.high]
-        if bad.cleans_since_bad + bad.short < self.options.end_trials:
+        if bad.cleans_since_bad + bad.idle < self.options.end_trials and not bad.worn:
             return [(name, "once more")] * (1 if known.steady else self.options.jobs)
-        found, _ = self._narrow(known, narrowed)
         reason = f"{named(name)} did not show the fault again"
-        return answer.answer(found, self.options, Ending.UNCONFIRMED, self.unavailable, (reason,))
+        return self._answer(self._found(known, narrowed), Ending.UNCONFIRMED, reason)
 
     def _latest(self) -> str | None:
         """The build that was tried last."""
         seen = [e for e in effective(self.events) if isinstance(e, Observation)]
         return seen[-1].build if seen else None
 
-    def _narrow(
-        self, known: Known, narrowed: Interval
-    ) -> tuple[answer.Found, list[tuple[str, str]]]:
-        """What is found so far, and the trials that narrow it; none where the last cell holds the
-        boundary for sure enough."""
-        line = known.line
-        picks: list[tuple[str, str]] = []
+    def _found(self, known: Known, narrowed: Interval) -> answer.Found:
+        """What is found so far, with its probabilities."""
         rate = None
-        if known.steady:
-            mass = choose.shares(line, narrowed.cells, narrowed.share)
-            cells = choose.cuts(mass, self._doubt(known, narrowed), self.options.jobs)
-            picks = [(known.names[narrowed.cells[cell]], "narrowing") for cell in cells]
-        if not known.steady or not (picks or self.options.exact or self.options.deterministic):
+        if known.steady and (self.options.exact or self.options.deterministic):
+            mass = choose.shares(known.line, narrowed.cells, narrowed.share)
+        else:
             from .posterior import rate as expected
 
             table = self._table(known, narrowed)
             mass = [float(share) for share in table.sum(axis=1)]
-            if not known.steady:
-                rate = expected(table)
-                picks = self._flaky(known, narrowed, mass)
-        found = answer.Found(known.names, line, known.blocks, narrowed, mass, rate)
-        return found, picks
+            rate = None if known.steady else expected(table)
+        return answer.Found(known.names, known.line, known.blocks, narrowed, mass, rate)
 
-    def _flaky(
-        self, known: Known, narrowed: Interval, mass: Sequence[float]
-    ) -> list[tuple[str, str]]:
-        """Trials that narrow the search for a fault that shows only sometimes."""
+    def _narrowing(self, known: Known, narrowed: Interval) -> list[tuple[str, str]]:
+        """Trials that narrow the interval; none where its last cell holds the boundary."""
+        if known.steady:
+            mass = choose.shares(known.line, narrowed.cells, narrowed.share)
+            cells = choose.cuts(mass, self._doubt(known, narrowed), self.options.jobs)
+            return [(known.names[narrowed.cells[cell]], "narrowing") for cell in cells]
+        found = self._found(known, narrowed).mass
         wanted = self.options.confidence
         if not self._shown(known, narrowed):
             # clean trials before the next fault of the bad build will take some of it away
             wanted = (1 + wanted) / 2
-        if mass[-1] >= wanted:
+        if found[-1] >= wanted:
             return []
-        likely = max(range(len(mass) - 1), key=mass.__getitem__)
-        if mass[likely] >= self.options.confidence:
-            name = known.names[narrowed.cells[likely]]
-            return [(name, "should show the fault")] * self.options.jobs
+        likely = max(range(len(found) - 1), key=found.__getitem__)
+        if found[likely] >= self.options.confidence:
+            return [
+                (known.names[narrowed.cells[likely]], "should show the fault")
+            ] * self.options.jobs
         return self._telling(known, narrowed)
 
     def _telling(self, known: Known, narrowed: Interval) -> list[tuple[str, str]]:
@@ -258,5 +256,7 @@ class Search:
         """The result where the search stops before its end."""
         if not isinstance(known.step, Interval):
             return answer.nothing(reason, ending, answer.others(known.names, known.line))
-        found, _ = self._narrow(known, known.step)
-        return answer.answer(found, self.options, ending, self.unavailable, (reason,))
+        return self._answer(self._found(known, known.step), ending, reason)
+
+    def _answer(self, found: answer.Found, ending: Ending, *notes: str) -> Result:
+        return answer.answer(found, self.options, ending, self.unavailable, notes)

@@ -31,14 +31,16 @@ from .verdicts import (
 UNITS = ("tokens", "requests", "seconds")  # the first that most faults have
 SHORT_TRIALS = 3  # clean trials, all too short to count, after which a build is untestable
 FULL = 0.5  # the weight from which a clean trial stands for one
+WORN = 20  # trials of a build that said nothing, after which it is not tried again
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
     """The trials of one build. cleans: the weight of each clean trial, 0 left out; `short` counts
-    those. others: signatures of other faults. untestable: why it cannot be tested, where nothing
-    says that it can. infra: failures of the machine since the session was taken up and since the
-    last trial that ended. *_at: numbers of events, -1 for none. trials: all of them.
+    those. others: signatures of other faults. refused: trials in which it was untestable.
+    untestable: why it is, where no trial says that it can be tested, or too many said nothing.
+    infra: failures of the machine since the session was taken up and since the last trial that
+    ended. *_at: numbers of events, -1 for none. trials: all of them.
     """
 
     trials: int = 0
@@ -47,6 +49,7 @@ class Tally:
     short: int = 0
     others: tuple[str, ...] = ()
     untestable: Untestable | None = None
+    refused: int = 0
     infra: int = 0
     marked: Marked | None = None
     first_clean_at: int = -1
@@ -66,6 +69,16 @@ class Tally:
     def full(self) -> int:
         """Clean trials that stand for one."""
         return sum(weight >= FULL for weight in self.cleans)
+
+    @property
+    def idle(self) -> int:
+        """Trials that ended and said nothing of the fault."""
+        return self.short + len(self.others) + self.refused
+
+    @property
+    def worn(self) -> bool:
+        """Whether more trials are of no use."""
+        return self.idle >= WORN
 
     @property
     def tested(self) -> bool:
@@ -119,6 +132,7 @@ class _Sum:
     short: int = 0
     others: list[str] = field(default_factory=list)
     untestable: Untestable | None = None
+    refused: int = 0
     infra: int = 0
     first_clean_at: int = -1
     last_bad_at: int = -1
@@ -143,7 +157,7 @@ def tallies(events: Sequence[Event], *, others: int) -> dict[str, Tally]:
         elif isinstance(event, Observation):
             _add(sums.setdefault(event.build, _Sum()), at, event, reach)
     return {
-        build: _tally(sums.get(build, _Sum()), marks.get(build), others)
+        build: _tally(build, sums.get(build, _Sum()), marks.get(build), others)
         for build in sums.keys() | marks.keys()
     }
 
@@ -172,11 +186,13 @@ def _add(one: _Sum, at: int, event: Observation, reach: Horizon) -> None:
         one.others.append(verdict.signature)
     else:
         one.untestable = verdict
+        one.refused += 1
 
 
-def _tally(one: _Sum, mark: Marked | None, others: int) -> Tally:
+def _tally(build: str, one: _Sum, mark: Marked | None, others: int) -> Tally:
     if mark is Marked.SKIP:
-        reason = Untestable("marked to be skipped", "marked")
+        # one person's word about one build says nothing of its neighbours
+        reason = Untestable("marked to be skipped", f"marked {build}")
         return Tally(one.trials, untestable=reason, marked=mark)
     if mark is Marked.GOOD:
         return Tally(one.trials, others=tuple(one.others), marked=mark)
@@ -191,9 +207,14 @@ def _tally(one: _Sum, mark: Marked | None, others: int) -> Tally:
             untestable = Untestable(
                 "its clean trials all ended before the fault is known to come", "short"
             )
+    idle = one.short + len(one.others) + one.refused
+    if not one.bads and untestable is None and idle >= WORN:
+        untestable = Untestable(
+            f"{idle} of its trials ended without telling anything", f"worn {build}"
+        )
     same: dict[str, Any] = {
         name: getattr(one, name)
-        for name in ("trials", "bads", "short", "infra", "first_clean_at", "last_bad_at")
+        for name in ("trials", "bads", "short", "refused", "infra", "first_clean_at", "last_bad_at")
     }
     return Tally(
         **same,
@@ -208,7 +229,7 @@ def _other(signatures: Sequence[str]) -> Untestable:
     kinds = sorted(set(signatures))
     if len(kinds) == 1:
         return Untestable(f"ends with another fault: {kinds[0]}", f"other {kinds[0]}")
-    return Untestable("ends with other faults", "others")
+    return Untestable("ends with other faults", f"others {', '.join(kinds)}")
 
 
 def on_line(names: Sequence[str], found: Mapping[str, Tally]) -> list[Tally]:

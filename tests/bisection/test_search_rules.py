@@ -174,8 +174,35 @@ def test_a_boundary_is_confirmed_by_the_bad_build_showing_the_fault_again() -> N
     result, tried = find("....BBBB", Options(deterministic=True, end_trials=5), b4=[BAD, GOOD])
     assert tried[-5:] == ["b4"] * 5
     assert (result.kind, result.ending) == (Kind.NARROWED, Ending.UNCONFIRMED)
-    assert result.candidates == ("b4",)
+    # that rare a fault may have been missed before it, too
+    assert result.candidates == ("b1", "b2", "b3", "b4")
     assert told(result, "b4 did not show the fault again")
+
+
+def test_a_build_that_stops_telling_anything_is_left_alone() -> None:
+    said = {"b3": [GOOD, *[WORDS["x"]] * 100]}
+    result, tried = find("....BBBB", Options(), **said, b4=[BAD, GOOD, BAD, BAD])
+    assert tried.count("b3") < 30
+    assert (result.kind, result.ending) == (Kind.NARROWED, Ending.UNTESTABLE)
+    assert result.candidates == ("b3", "b4")
+    assert result.tested == {"b3": "20 of its trials ended without telling anything"}
+    assert told(result, "another fault in b3")
+
+
+def test_builds_between_two_that_are_to_be_skipped_are_tried() -> None:
+    names, script = history("........BBBB")
+    marks = [Mark("b5", Marked.SKIP), Mark("b9", Marked.SKIP)]
+    result, tried = ask(Search(names, events=marks, options=EXACT), script)
+    assert (result.kind, result.build) == (Kind.FIRST_BAD, "b8")
+    assert not {"b5", "b9"} & set(tried)
+
+
+def test_an_exact_search_that_is_cut_short_keeps_every_candidate() -> None:
+    text = "." * 150 + "B" * 150
+    for trials in range(2, 11):
+        result, _ = find(text, Options(exact=True, budget_trials=trials))
+        assert "b150" in result.candidates
+        assert len(result.candidates) >= 299 // 2 ** (trials - 2)
 
 
 def test_one_clean_trial_of_a_bad_build_makes_a_search_doubt_the_others() -> None:

@@ -14,9 +14,22 @@ from hypothesis import strategies as st
 
 from specrepro.repro.bisection.interval import Interval
 from specrepro.repro.bisection.lines import from_line, to_line
-from specrepro.repro.bisection.question import Ending, Kind, Options
+from specrepro.repro.bisection.question import Ending, Find, Kind, Options, Result
 from specrepro.repro.bisection.search import Search
-from specrepro.repro.bisection.verdicts import Bad, Event, Good, Observation, Opened
+from specrepro.repro.bisection.verdicts import (
+    Bad,
+    Event,
+    Exposure,
+    Good,
+    Infra,
+    Mark,
+    Marked,
+    Observation,
+    Opened,
+    Other,
+    Undo,
+    Untestable,
+)
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "fake_world.py"
 
@@ -198,3 +211,85 @@ def test_a_flaky_fault_proves_what_it_proves(world: Any, jobs: int) -> None:
         assert all(isinstance(one.verdict, Good) for one in good)
         assert seen.index(bad[-1]) > seen.index(good[0])
         assert result.confidence >= search.options.confidence
+
+
+said = st.sampled_from(
+    [
+        Bad("Xid 31", Exposure(tokens=9)),
+        Bad("Xid 31", Exposure(tokens=5)),
+        Good(Exposure(tokens=9)),
+        Good(Exposure(tokens=7)),
+        Good(Exposure(tokens=2)),
+        Good(),
+        Other("AssertionError"),
+        Untestable("no wheel", "wheel"),
+        Untestable("torch", "torch"),
+        Infra("disk"),
+    ]
+)
+builds = st.integers(0, 9).map("b{}".format)
+noted = st.one_of(
+    st.builds(Observation, builds, st.just(1), said, st.just(1.0)),
+    st.builds(Observation, builds, st.just(1), said, st.just(1.0)),
+    st.builds(Mark, builds, st.sampled_from(Marked)),
+    st.just(Undo()),
+    st.just(Opened()),
+)
+
+
+@given(
+    given=st.lists(noted, max_size=30),
+    missing=st.sets(builds, max_size=3),
+    data=st.data(),
+    options=st.builds(
+        Options,
+        find=st.sampled_from(Find),
+        exact=st.booleans(),
+        deterministic=st.booleans(),
+        ends_given=st.booleans(),
+        jobs=st.integers(1, 3),
+        end_trials=st.integers(3, 9),
+    ),
+)
+@settings(deadline=None, max_examples=150)
+def test_whatever_was_observed_there_is_a_next_step_or_an_answer(
+    given: list[Event], missing: set[str], data: st.DataObject, options: Options
+) -> None:
+    names = [f"b{i}" for i in range(10)]
+    search = Search(names, dict.fromkeys(missing, "gone"), given, options)
+    for _ in range(6):
+        step = search.next()
+        search.progress()
+        if isinstance(step, Result):
+            assert (step.kind is Kind.NONE) == (step.build is None)
+            assert set(step.candidates) <= set(names)
+            assert step.candidates == tuple(sorted(step.candidates))
+            assert {*step.tested, *step.presumed, *step.unavailable} <= set(names)
+            assert 0 <= step.confidence <= 1
+            return
+        assert 0 < len(step) <= options.jobs
+        assert not {trial.build for trial in step} & missing
+        for trial in step:
+            verdict = data.draw(said)
+            search.add(Observation(trial.build, trial.number, verdict, 1.0))
+
+
+@given(data=st.data(), exact=st.booleans(), deterministic=st.booleans())
+@settings(deadline=None, max_examples=25)
+def test_a_search_ends_whatever_its_builds_do(
+    data: st.DataObject, exact: bool, deterministic: bool
+) -> None:
+    """Each build has a habit, in which the fault may come and go, and so may all else."""
+    names = [f"b{i}" for i in range(10)]
+    habits = {name: data.draw(st.lists(said, min_size=1, max_size=4)) for name in names}
+    options = Options(exact=exact, deterministic=deterministic, end_trials=9)
+    search = Search(names, options=options)
+    for _ in range(LIMIT):
+        step = search.next()
+        if isinstance(step, Result):
+            return
+        for trial in step:
+            habit = habits[trial.build]
+            verdict = habit[trial.number % len(habit)]
+            search.add(Observation(trial.build, trial.number, verdict, 1.0))
+    raise AssertionError(f"no end after {LIMIT} trials")
