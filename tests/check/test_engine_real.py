@@ -75,3 +75,15 @@ def test_the_oracle_sees_the_fault_where_it_is_brought_in(case: str, check: Chec
     controls = [row for row in build["evidence"] if row["probe"].startswith("control-")]
     injected = {row["value"] for row in controls if row["detail"].startswith("injected change")}
     assert injected == {"seen", "not seen"}
+
+
+def test_a_hybrid_answers_in_three_stages_as_in_one_unless_prefix_caching_stops_it(
+    check: Check,
+) -> None:
+    build = check("gdn-pipeline-state")
+    assert (build["status"], build["verdict"]) == (125, "UNTESTABLE")
+    controls = {row["probe"]: row for row in build["evidence"] if row["defect"] is None}
+    assert controls["control-stages"]["value"] == "not seen"
+    # a stage without an attention layer
+    assert controls["control-caching"]["value"] == "other"
+    assert "AssertionError" in controls["control-caching"]["detail"]
