@@ -10,7 +10,7 @@ A search does no I/O and keeps nothing but its events: the same events give the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -144,6 +144,3 @@ class Progress:
     seconds: float
     trials_left: float | None
     seconds_left: float | None
-
-
-Trials = Sequence[Trial]
