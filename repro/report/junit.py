@@ -54,6 +54,7 @@ def _case(case: Record, record: Record) -> junitparser.TestSuite:
 
     suite = junitparser.TestSuite(_text(str(case["id"])))
     _properties(suite, record, verdict=case["verdict"], cause=case["cause"])
+    tests = []
     for trial in case["trials"]:
         changed = {k: v for k, v in trial["point"].items() if v != case["named"].get(k)}
         words = [str(trial["variant"]), *(f"{name}={value}" for name, value in changed.items())]
@@ -64,7 +65,8 @@ def _case(case: Record, record: Record) -> junitparser.TestSuite:
             float(trial["seconds"]),
         )
         test.result = [ending] if (ending := _trial(trial)) is not None else []
-        suite.add_testcase(test)
+        tests.append(test)
+    suite.add_testcases(tests)  # at once: each call counts the whole suite anew
     return suite
 
 
