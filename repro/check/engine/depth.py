@@ -129,9 +129,9 @@ class EngineDepth:
                 if name in played or len(played) == MOST_STARTS:
                     raise RuntimeError(f"oracle {engine.oracle} asks for start {name} again")
                 where = folder / experiment.id / name
-                asked.told(f"{environment.version}: {experiment.title}: {name}")
+                what = f"{environment.version}: {experiment.title}: {name}"
                 wanted = {**settings, **_numbers(start)}
-                played[name] = self._start(start, where, environment, wanted, asked)
+                played[name] = self._start(start, where, environment, wanted, asked, what)
             answer = asks.judge(engine, settings, played, known)
         except UntestableError as error:
             reason = f"{error}; {error.hint}" if error.hint else str(error)
@@ -145,6 +145,7 @@ class EngineDepth:
         environment: Environment,
         settings: Mapping[str, Value],
         asked: Asked,
+        what: str,
     ) -> Played:
         folder.mkdir(parents=True)
         write(start, folder, self.model)
@@ -155,6 +156,7 @@ class EngineDepth:
                 start.variables,
                 caches=asked.folder / CACHES,
                 seconds=asked.seconds or process.SECONDS,
+                watched=lambda elapsed: asked.told(f"{what}: {elapsed:.0f} s"),
             )
         finally:
             clear(folder)

@@ -104,8 +104,8 @@ def drive(
 
     Its observations and its log lie in `folder` afterwards, and nothing that it started runs any
     more. caches: a folder that starts of one build share; an engine that has to look at its model
-    classes anew needs twice the time to start. UntestableError where the interpreter cannot be
-    started.
+    classes anew needs twice the time to start. watched: is told the seconds, once each.
+    UntestableError where the interpreter cannot be started.
     """
     furnish(folder)
     if shutil.which(python) is None:
@@ -139,11 +139,14 @@ def _watched(
             start_new_session=True,
         )
         reason = ""
+        told = 0  # seconds
         grown = (0, 0.0)  # the log's size, and when it last changed
         try:
             while not reason and reaper.poll() is None:
                 elapsed = time.monotonic() - started
-                watched(elapsed)
+                if elapsed >= told:
+                    watched(elapsed)
+                    told += 1
                 size = os.fstat(log.fileno()).st_size
                 if size != grown[0]:
                     grown = (size, elapsed)
