@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike
 
 
-def ranges(elements: NDArray[Any]) -> list[tuple[int, int]]:
+def ranges(elements: ArrayLike) -> list[tuple[int, int]]:
     """Contiguous ranges (first, last) of a set of element numbers, ascending."""
     import numpy as np
 
-    ordered = np.unique(elements)
+    ordered = np.unique(np.asarray(elements))
     if ordered.size == 0:
         return []
     breaks = np.flatnonzero(np.diff(ordered) != 1)

@@ -61,9 +61,12 @@ def run_child(
     *,
     module: str = LANE_CHILD,
     told: Callable[[], None] | None = None,
+    before: Sequence[str] = (),
+    more: Mapping[str, str] | None = None,
 ) -> Ending:
     """Run the job in `directory` (job.json) by `module` and wait; its output goes to files beside
-    it. `told` is called every half second meanwhile.
+    it. `told` is called every half second meanwhile. before: words of a tool that starts the child.
+    more: of the child's environment.
     """
     scratch = directory / "scratch"
     scratch.mkdir(exist_ok=True)
@@ -78,7 +81,8 @@ def run_child(
     for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
         if name in os.environ:
             environment[name] = os.environ[name]
-    command = [sys.executable, "-m", module, str(directory)]
+    environment |= more or {}
+    command = [*before, sys.executable, "-m", module, str(directory)]
     started = time.monotonic()
     with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
         with children.lock:

@@ -35,15 +35,16 @@ FIRST_LINES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "race",
         re.compile(
-            r"(?P<level>Error|Warning|Info): Race reported between (?P<direction>Read|Write|Atomic)"
-            r" access at (?P<kernel>.{1,1000}?)(?:\+(?P<offset>0x[0-9a-fA-F]{1,16}))?"
-            r"(?: in (?P<file>[^ ]{1,400}):(?P<file_line>\d{1,9}))?(?:\s|$)"
+            r"(?P<level>(?i:error|warning|info)): Race reported between "
+            r"(?P<direction>Read|Write|Atomic) access at "
+            r"(?P<kernel>.{1,1000}?)(?:\+(?P<offset>0x[0-9a-fA-F]{1,16})"
+            r"(?: in (?P<file>.{1,400}?):(?P<file_line>\d{1,9}))?)?\s*$"
         ),
     ),
     (
         "race",
         re.compile(
-            r"(?P<level>Error|Warning|Info): (?:\([\w ]{1,40}\) )?"
+            r"(?P<level>(?i:error|warning|info)): (?:\([\w ]{1,40}\) )?"
             r"Potential (?P<reason>RAW|WAR|WAW) hazard detected at __(?P<space>\w{1,24}?)__ "
             r"(?P<address>0x[0-9a-fA-F]{1,16})(?: in block \((?P<block>[\d, ]{1,40})\))?"
         ),
@@ -59,8 +60,8 @@ FIRST_LINES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "unused",
         re.compile(
-            r"Unused (?:__(?P<space>\w{1,24}?)__ )?memory in allocation "
-            r"(?P<allocation>0x[0-9a-fA-F]{1,16})"
+            r"Unused (?:__(?P<space>\w{1,24}?)__ )?memory in allocation"
+            r"(?: (?P<allocation>0x[0-9a-fA-F]{1,16}))?"
             r"(?: of size (?P<allocation_bytes>[\d,]{1,20}))?"
         ),
     ),
@@ -86,9 +87,9 @@ FIRST_LINES: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 
 _DETAILS = (
-    # since 2023.3: at <signature>+0x<off>[ in <file>:<line>]
+    # since 2023.3: at <signature>+0x<off>[ in <file>:<line>]; in the manual a colon for the plus
     re.compile(
-        r"at (?P<kernel>[^ 0].{0,1000}?)\+(?P<offset>0x[0-9a-fA-F]{1,16})"
+        r"at (?P<kernel>[^ 0].{0,1000}?)[+:](?P<offset>0x[0-9a-fA-F]{1,16})"
         r"(?: in (?P<file>.{1,400}?):(?P<file_line>\d{1,9}))?$"
     ),
     # before: at 0x<off> in <file>:<line>:<signature>, at 0x<off> in <signature>
@@ -134,6 +135,7 @@ TOOL_FAILURES = (
     "Tracking kernels launched by child processes",
     "Unable to find injection library",
     "Device not supported",
+    "Warning: Detected overflow of tracked",
 )
 
 _NUMBERS = {"bytes", "file_line", "distance", "allocation_bytes", "error_code"}

@@ -93,6 +93,7 @@ class Parser:
     records: int = 0
     failures: list[str] = field(default_factory=list)
     _open: Record | None = None
+    _of_run: bool = False  # the line before spoke of the run, and may go on
 
     def feed(self, text: str, line: int) -> Iterator[Record]:
         """Take one line (without its line end); yield the record that it ended, if it ended one."""
@@ -105,11 +106,18 @@ class Parser:
         if body.startswith("="):
             return  # a rule of somebody else's
         stripped = body.strip()
-        if not stripped or self._of_the_run(stripped):
+        if not stripped:
+            self._of_run = False
             yield from self._end()
+        elif self._of_the_run(stripped):
+            self._of_run = True
+            yield from self._end()
+        elif self._of_run and _indented(body) and _opened(stripped, line).kind == "other":
+            return  # advice under a line that says how the run ended
         elif self._open is not None and _continues(body, stripped):
             self._open = _extended(self._open, stripped)
         else:
+            self._of_run = False
             yield from self._end()
             self._open = _opened(stripped, line)
 
@@ -148,7 +156,7 @@ class Parser:
     def _end(self) -> Iterator[Record]:
         record, self._open = self._open, None
         if record is not None:
-            if record.level != "Info":
+            if (record.level or "").lower() != "info":
                 self.records += 1
             yield record
 
@@ -199,9 +207,13 @@ def _opened(text: str, line: int) -> Record:
     return Record("other", text[:400], line)
 
 
+def _indented(body: str) -> bool:
+    return len(body) - len(body.lstrip()) > 1
+
+
 def _continues(body: str, text: str) -> bool:
     """Whether the line belongs to the record before it: they are indented further."""
-    if len(body) - len(body.lstrip()) > 1:
+    if _indented(body):
         return True
     # pasted text may have lost its indentation
     known = text.startswith(("Saved host", "and ", "Not written")) or "Frame:" in text

@@ -1,0 +1,124 @@
+"""A compute-sanitizer made up: takes its options, runs its target, prints what real ones print.
+
+FAKE_SANITIZER holds JSON: version; found: records as texts or "overrun", which is written of what
+the target's own journal says (`journal`); ending: well, killed, cut, silent, failed; xml: whole,
+none, cut, fewer, doctype; extra: a line before the summary.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+PFX = "========="
+FLAGS = {"--xml"}
+
+
+def main(words: list[str]) -> int:
+    said: dict[str, Any] = json.loads(os.environ.get("FAKE_SANITIZER", "{}"))
+    version = said.get("version", "2026.4.0.0")
+    if words[-1:] == ["--version"]:
+        print("NVIDIA (R) Compute Sanitizer")
+        print("Copyright (c) 2020-2026 NVIDIA Corporation")
+        print(f"Version {version} (build 39022338) (public-release)")
+        return 0
+    options, target = taken(words)
+    done = subprocess.run(target, check=False)
+    log, xml = Path(options["--log-file"]), Path(options["--save"])
+    texts = records(said, version)
+    lines = [f"{PFX} COMPUTE-SANITIZER"]
+    for text in texts:
+        lines += [f"{PFX} {line}".rstrip() for line in [*text.splitlines(), ""]]
+    if done.returncode:
+        lines.append(f"{PFX} Target application returned an error")
+    lines += [f"{PFX} {line}" for line in said.get("extra", [])]
+    ending = said.get("ending", "well")
+    if ending == "failed":
+        lines = [f"{PFX} COMPUTE-SANITIZER", *failure()]
+    elif ending not in ("killed", "silent"):
+        count = len(texts)
+        lines.append(f"{PFX} ERROR SUMMARY: {count} error{'s'[: count != 1]}")
+    written = "\n".join(lines) + "\n"
+    if ending == "silent":
+        return 0
+    log.write_text(written[: len(written) // 2] if ending == "cut" else written)
+    save(xml, texts, said.get("xml", "whole"))
+    if ending == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return done.returncode
+
+
+def failure() -> list[str]:
+    """As 2026.4 prints it for a target that it cannot attach to."""
+    return [
+        f"{PFX} Error: process didn't terminate successfully",
+        f"{PFX}     The application may have hit an error when dereferencing Unified Memory from "
+        "the host. Please rerun the application under cuda-gdb or a host debugger.",
+        f"{PFX} Target application terminated before first instrumented API call",
+    ]
+
+
+def taken(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """The options by name, and the target's words."""
+    options: dict[str, str] = {}
+    at = 0
+    while words[at].startswith("--"):
+        name = words[at]
+        options[name] = "" if name in FLAGS else words[at + 1]
+        at += 1 if name in FLAGS else 2
+    return options, words[at:]
+
+
+def records(said: dict[str, Any], version: str) -> list[str]:
+    found: list[str] = []
+    for one in said.get("found", []):
+        found += overrun(Path(said["journal"]), version) if one == "overrun" else [one]
+    return found
+
+
+def overrun(journal: Path, version: str) -> list[str]:
+    """16 threads, each writing 2 bytes past the end of the first tensor of a journal."""
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    tensor = next(line for line in lines if "tensor" in line)
+    launch = [line for line in lines if "launch" in line][-1]
+    size = tensor["elements"] * tensor["itemsize"]
+    end = tensor["address"] + size
+    where = f"{launch['entry']}(const short *, long)+0x40 in /opt/x/kernels/kv_write/kernel.cu:23"
+    if version.startswith("2023.1"):
+        where = f"0x40 in /opt/x/kernels/kv_write/kernel.cu:23:{launch['entry']}(const short *)"
+    wording = {"2025": "Access at", "2026": "Access to"}.get(version[:4], "Address")
+    return [
+        f"Invalid __global__ write of size 2 bytes\n    at {where}\n"
+        f"    by thread ({n},0,0) in block (3,0,0)\n"
+        f"    {wording} {end + 2 * n:#x} is out of bounds\n"
+        f"    and is {2 * n + 1} byte{'s'[: n != 0]} after the nearest allocation at "
+        f"{tensor['address']:#x} of size {size:,} bytes\n"
+        "    Saved host backtrace up to driver entry point at kernel launch time\n"
+        "        Host Frame: launch in child.py:88"
+        for n in range(16)
+    ]
+
+
+def save(path: Path, texts: list[str], how: str) -> None:
+    if how == "none" or not texts:
+        return
+    kept = texts[: len(texts) // 2] if how == "fewer" else texts
+    kinds = {"Invalid": "Precise", "Program": "Api", "Uninitialized": "Initcheck"}
+    body = "".join(
+        f"<record><kind>{kinds.get(text.split()[0], 'New')}</kind><level>Error</level>"
+        f"<what><text>{text.splitlines()[0]}</text></what></record>"
+        for text in (one.replace("<", "&lt;") for one in kept)
+    )
+    head = '<?xml version="1.0" encoding="utf-8"?>'
+    doctype = '<!DOCTYPE x [<!ENTITY a "b">]>' if how == "doctype" else ""
+    written = f"{head}{doctype}<ComputeSanitizerOutput>{body}</ComputeSanitizerOutput>"
+    path.write_text(written[: len(written) // 2] if how == "cut" else written)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
