@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import pytest
 
-from specrepro.repro.bisection.blocks import blocks
 from specrepro.repro.bisection.question import Ending, Find, Kind, Options, Result, Trial
 from specrepro.repro.bisection.search import Search
-from specrepro.repro.bisection.tally import NEVER, Tally
 from specrepro.repro.bisection.verdicts import (
     Bad,
     Event,
@@ -26,7 +23,6 @@ from specrepro.repro.bisection.verdicts import (
     Untestable,
     Verdict,
 )
-from specrepro.repro.errors import UsageError
 
 EXACT = Options(exact=True)
 BAD, GOOD = Bad("Xid 31"), Good()
@@ -255,32 +251,6 @@ def test_a_block_that_fails_for_one_reason_is_presumed_and_said_to_be() -> None:
     assert told(result, f"could be any of 61: {tested} tested untestable, {presumed} presumed")
 
 
-def test_only_builds_between_two_of_the_same_reason_are_presumed() -> None:
-    refused = {2: "torch", 5: "torch", 8: "wheel", 12: "torch", 15: "torch"}
-    line = [
-        Tally(untestable=Untestable("", refused[i])) if i in refused else NEVER for i in range(20)
-    ]
-    line[14] = Tally(trials=1, bads=1)
-    found = blocks(line, frozenset({4}))
-    assert found.presumed == {3}
-    assert found.tried == (2, 5, 8, 12, 14, 15)
-    assert [i for i in range(20) if found.open(i)] == [
-        0,
-        1,
-        6,
-        7,
-        9,
-        10,
-        11,
-        13,
-        14,
-        16,
-        17,
-        18,
-        19,
-    ]
-
-
 def test_testable_builds_within_a_block_are_found_by_halving() -> None:
     result, tried = find(".." + "?" * 20 + "." * 10 + "?" * 40 + "BB")
     assert result.previous == "b31"
@@ -358,31 +328,6 @@ def test_a_clean_trial_that_ended_before_the_fault_comes_counts_for_nothing() ->
     assert result.tested == {"b5": "its clean trials all ended before the fault is known to come"}
     assert told(result, "3 trials of b5 ended clean before the fault is known to come")
     assert tried.count("b5") == 3
-
-
-def test_the_names_of_a_search_have_to_be_right() -> None:
-    with pytest.raises(UsageError, match="twice"):
-        Search(["a", "a"])
-    with pytest.raises(UsageError, match="no candidate"):
-        Search(["a", "b"], {"c": "gone"})
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"confidence": 1.0},
-        {"confidence": 0.2},
-        {"flaky": 0.0},
-        {"repeats": 0},
-        {"jobs": 0},
-        {"budget_seconds": 0.0},
-        {"budget_trials": -1},
-        {"budget_seconds": float("inf")},
-    ],
-)
-def test_options_that_make_no_sense_are_refused(wrong: Mapping[str, Any]) -> None:
-    with pytest.raises(UsageError):
-        Options(**wrong)
 
 
 def test_control_characters_of_a_signature_reach_no_note() -> None:
