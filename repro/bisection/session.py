@@ -18,7 +18,7 @@ from .. import store
 from ..check.depth import Told
 from ..errors import RunNotFoundError, UsageError
 from ..records import to_json
-from . import trials
+from . import choose, trials
 from .candidates import Candidate, Line
 from .costs import Costs
 from .interval import Interval
@@ -214,10 +214,13 @@ def _left(quest: Quest, engine: Search) -> str:
         line = quest.line
         count = len(line.builds) - len(line.unavailable) - len({one.build for one in seen})
         return f"{count} left, {count * each:.0f} s" if count > 0 else ""
-    step = engine.known().step
-    if not isinstance(step, Interval):
+    known = engine.known()
+    if not isinstance(known.step, Interval):
         return ""
-    candidates = len(step.cells) - 1
+    candidates = len(known.step.cells) - 1
+    if known.steady:
+        shares = choose.shares(known.line, known.step.cells, known.step.share)
+        candidates = sum(share > 0 for share in shares)
     if candidates < 2:
         return ""
     trials = math.ceil(math.log2(candidates))

@@ -19,11 +19,14 @@ from ..check.tree import Tree
 from ..errors import UntestableError
 from .candidates import Candidate
 from .repository import SHA, Repository
-from .verdicts import Bad, Good, Infra, Observation, Untestable, Verdict
+from .verdicts import Bad, Good, Infra, Observation, Other, Untestable, Verdict
 
 FOLDER = "trials"
-# What differs between builds that fail in the same way.
 LOG = re.compile(FOLDER + r"/[\w.+!-]+\.json")
+# probe and value with which a depth that runs an engine says that it ended in another way
+ENDED_OTHERWISE = ("engine_end", "other")
+LONGEST_SIGNATURE = 200  # characters
+# What differs between builds that fail in the same way.
 CHANGING = re.compile(r"\S*/\S*|\b[0-9a-f]{7,64}\b|v?\d[\w.+!-]*")
 
 
@@ -83,6 +86,10 @@ def verdict(row: Mapping[str, Any], build: str) -> Verdict:
         return Bad(" + ".join(dict.fromkeys(acting["defect"] for acting in row["exposure"])))
     if row["verdict"] == BuildVerdict.NOT_AFFECTED:
         return Good()
+    for one in row["evidence"]:
+        # a whole engine that died of something else
+        if (one["probe"], one["value"]) == ENDED_OTHERWISE:
+            return Other(str(one["detail"])[:LONGEST_SIGNATURE])
     reason = "; ".join(row["reasons"]) or "no reason was given"
     if row.get("temporary"):
         return Infra(reason)

@@ -160,7 +160,7 @@ def bisect(
     ):
         plan = Plan(
             case=loaded[0],
-            depth=depth_of(depth, model=model, told=told),
+            depth=depth_of(depth, model=model, cache=cache, told=told),
             question=question,
             wish=Wish(vllm, oldest, newest, pre, yanked, allow_full_download),
             options=options,
@@ -230,6 +230,6 @@ def _again(given: Mapping[str, Any]) -> str:
         if value is True:
             words.append(option)
         elif value not in (None, False, "", "source"):
-            for one in value if isinstance(value, list) else [value]:
+            for one in value if isinstance(value, list | tuple) else [value]:
                 words += [option, shown(str(one)) if name == "commit_index" else str(one)]
     return shlex.join(words)

@@ -173,6 +173,8 @@ def test_the_page_tells_the_narrowing_the_boundary_and_the_command_again(engine:
 def test_the_run_is_stored_shown_again_and_reported(engine: Any) -> None:
     engine.releases("gb")
     record = engine.record("--good", "0.1.0", "--bad", "0.2.0")
+    again = "specrepro bisect draft-length-gate --good 0.1.0 --bad 0.2.0 --defect dict-override"
+    assert record["again"] == again
     path = Path(record["run"]["path"])
     assert json.loads((path / "run.json").read_text()) == {
         key: value for key, value in record.items() if key != "status"
