@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .advise import Asked, Proposal
 from .describe import engine_parts
 from .facts import Fact, Reading
-from .match import Ranked, Standing, Statement
-from .rules import FaultClass
+from .match import Standing
+from .record_rows import asked_row, case_row, lines_of, name_of, proposal_row, ranked_row
 from .session import Diagnosis, main_incident
 from .situation import Ref, Situation
 from .timeline import wall_times
@@ -34,7 +33,7 @@ def diagnosis_record(reading: Reading, diagnoses: Sequence[Diagnosis]) -> dict[s
         ],
         "unread": [
             {
-                "source": _name(reading, unread.source),
+                "source": name_of(reading, unread.source),
                 "what": unread.what,
                 "count": unread.count,
                 "line": unread.first_line,
@@ -83,11 +82,11 @@ def _incident(reading: Reading, one: Diagnosis) -> dict[str, Any]:
         "beside": _cascade(reading, one.course.elsewhere),
         "note": one.course.note,
         "symptoms": list(seen.values) if (seen := one.situation.get("symptom")) else [],
-        "classes": [_ranked(reading, ranked) for ranked in one.classes],
-        "missing": [_asked(asked) for asked in one.missing],
-        "experiments": [_proposal(proposal) for proposal in one.proposals],
+        "classes": [ranked_row(reading, ranked) for ranked in one.classes],
+        "missing": [asked_row(asked) for asked in one.missing],
+        "experiments": [proposal_row(proposal) for proposal in one.proposals],
         "misleading": _misleading(reading, one),
-        "cases": [_case(ranked.fault_class) for ranked in one.left if ranked.fault_class.case],
+        "cases": [case_row(ranked.fault_class) for ranked in one.left if ranked.fault_class.case],
     }
 
 
@@ -101,7 +100,7 @@ def short(reading: Reading, one: Diagnosis) -> dict[str, Any]:
             {"id": r.fault_class.id, "standing": str(r.standing), "score": r.score}
             for r in one.left
         ],
-        "sources": sorted({_name(reading, fact.source) for fact in one.course.failures}),
+        "sources": sorted({name_of(reading, fact.source) for fact in one.course.failures}),
         "count": 1,
         "first_seen": next(wall_times(one.course.failures), None),
         "last_seen": None,
@@ -133,7 +132,7 @@ def _engine(reading: Reading, situation: Situation) -> dict[str, Any]:
                 "name": name,
                 "value": _plain(seen.values),
                 "how": str(seen.how),
-                "lines": _lines(reading, seen.refs),
+                "lines": lines_of(reading, seen.refs),
             }
             for name, seen in sorted(situation.seen.items())
             if name not in ("message", "frame")
@@ -152,7 +151,7 @@ def _first(reading: Reading, one: Diagnosis) -> dict[str, Any] | None:
             return None
         what = ", ".join(FAULTS.get(str(value), str(value)) for value in symptom.values)
         return _failure(what, "symptom", None) | {
-            "lines": _lines(reading, symptom.refs),
+            "lines": lines_of(reading, symptom.refs),
             "certainty": str(symptom.how),
         }
     fact = one.course.first[0]
@@ -163,7 +162,7 @@ def _first(reading: Reading, one: Diagnosis) -> dict[str, Any] | None:
         "tie": len(one.course.first) > 1,
         "asynchronous": fact.get("stack") == "asynchronous"
         or any(f.get("stack") == "asynchronous" for f in one.course.first),
-        "lines": _lines(reading, [Ref(f.source, f.line) for f in one.course.first]),
+        "lines": lines_of(reading, [Ref(f.source, f.line) for f in one.course.first]),
     }
 
 
@@ -206,59 +205,8 @@ def _cascade(reading: Reading, facts: Iterable[Fact]) -> list[dict[str, Any]]:
         if rank and rank not in row["ranks"]:
             row["ranks"].append(rank)
         if len(row["lines"]) < 4:
-            row["lines"] += _lines(reading, [Ref(fact.source, fact.line)])
+            row["lines"] += lines_of(reading, [Ref(fact.source, fact.line)])
     return list(rows.values())[:LONGEST_CASCADE]
-
-
-def _ranked(reading: Reading, ranked: Ranked) -> dict[str, Any]:
-    one = ranked.fault_class
-    return {
-        "id": one.id,
-        "number": one.number,
-        "title": one.title,
-        "cause": one.cause,
-        "standing": str(ranked.standing),
-        "score": ranked.score,
-        "explains": list(one.explains),
-        "for": [_statement(reading, statement) for statement in ranked.pro],
-        "against": [_statement(reading, statement) for statement in ranked.contra],
-        "unmet": list(ranked.unmet),
-        "fixes": [{"of": fix.of, "first": fix.first, "says": fix.says} for fix in one.fixes],
-    }
-
-
-def _statement(reading: Reading, statement: Statement) -> dict[str, Any]:
-    return {
-        "text": statement.text,
-        "weight": statement.weight,
-        "how": str(statement.how),
-        "lines": _lines(reading, statement.refs),
-    }
-
-
-def _asked(asked: Asked) -> dict[str, Any]:
-    question = asked.question
-    return {
-        "id": question.id,
-        "ask": question.ask,
-        "how": question.how,
-        "classes": list(asked.classes),
-    }
-
-
-def _proposal(proposal: Proposal) -> dict[str, Any]:
-    experiment = proposal.experiment
-    return {
-        "id": experiment.id,
-        "title": experiment.title,
-        "command": proposal.command,
-        "ask": proposal.ask,
-        "question": experiment.question,
-        "bits": proposal.bits,
-        "minutes": proposal.minutes,
-        "root": experiment.root,
-        "separates": list(proposal.separates),
-    }
 
 
 def _misleading(reading: Reading, one: Diagnosis) -> list[dict[str, Any]]:
@@ -272,36 +220,9 @@ def _misleading(reading: Reading, one: Diagnosis) -> list[dict[str, Any]]:
         why = PLACEHOLDERS if dump else str(fact.get("why"))
         rows.setdefault(
             name,
-            {"name": name, "why": why, "lines": _lines(reading, [Ref(fact.source, fact.line)])},
+            {"name": name, "why": why, "lines": lines_of(reading, [Ref(fact.source, fact.line)])},
         )
     return list(rows.values())
 
 
 PLACEHOLDERS = "[-1, …] stands for drafts that are not there yet, in every asynchronous step"
-
-
-def _case(one: FaultClass) -> dict[str, Any]:
-    return {"class": one.id, "case": one.case}
-
-
-def _lines(reading: Reading, refs: Iterable[Ref]) -> list[dict[str, Any]]:
-    """Lines as rows: `source` as in the list of sources, `at` as short as it is unmistakable."""
-    return [
-        {
-            "source": _name(reading, ref.source),
-            "at": _at(reading, ref.source),
-            "line": ref.line,
-        }
-        for ref in refs
-    ]
-
-
-def _at(reading: Reading, index: int) -> str:
-    name = _name(reading, index)
-    short = name.rpartition("/")[2]
-    others = {source.name for source in reading.sources if source.name != name}
-    return name if any(other.rpartition("/")[2] == short for other in others) else short
-
-
-def _name(reading: Reading, index: int) -> str:
-    return reading.sources[index].name if index < len(reading.sources) else "?"

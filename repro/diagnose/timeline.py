@@ -10,14 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from .facts import Certainty, Clock, Fact, Incident, Reading
+from .facts import Clock, Fact, Reading
+from .grouping import KERNEL, clusters, gap, groups
 from .vocabulary import FAILURES, FIRST
 
-KERNEL = frozenset({"xid", "sxid", "kernel_log"})
-# Failures of one engine on several ranks or nodes: at most this far apart.
-TOGETHER = 600.0  # seconds
-# A kernel log is read around a crash as far as this, where both have a wall clock.
-NEAR = 900.0
 # The traceback of a worker is printed again by the engine core, and again by the server.
 PROCESSES = {"kernel": 0, "worker": 1, "scheduler": 1, "engine_core": 2, "api_server": 3}
 DEVICE = frozenset({"cuda_error", "device_assert", "oom"})
@@ -49,89 +45,18 @@ class Course(NamedTuple):
 def courses(reading: Reading) -> tuple[Course, ...]:
     """The incidents of a reading, in the order of their first lines."""
     found: list[Course] = []
-    for group in _groups(reading):
+    for group in groups(reading):
         incidents = [i for i in reading.incidents if i.source in group]
-        clusters = _clusters(reading, incidents)
-        if not clusters:
+        failures = clusters(reading, incidents)
+        if not failures:
             quiet = tuple(f for f in reading.facts if f.source in group)
             claimed = [f for f in quiet if f.kind in FAILURES]
             if claimed:
-                clusters = [claimed]
+                failures = [claimed]
             elif quiet:
                 found.append(Course((), (), (), quiet))
-        found += [_course(reading, group, cluster, clusters) for cluster in clusters]
+        found += [_course(reading, group, cluster, failures) for cluster in failures]
     return tuple(found)
-
-
-def _groups(reading: Reading) -> list[list[int]]:
-    """Sources that may speak of one incident: all files given, or what one person wrote on a page.
-
-    Where a page names no authors, it is taken as one person's.
-    """
-    groups: dict[tuple[str, str | None], list[int]] = {}
-    for index, source in enumerate(reading.sources):
-        page = "" if source.part == "file" else source.name.partition("#")[0]
-        groups.setdefault((page, source.author), []).append(index)
-    return list(groups.values())
-
-
-def _clusters(reading: Reading, incidents: Sequence[Incident]) -> list[list[Fact]]:
-    """Failures that belong together; those of a kernel log go to the crash they are near."""
-    engine: list[list[Fact]] = []
-    kernel: list[list[Fact]] = []
-    for incident in incidents:
-        facts = [reading.facts[index] for index in incident.facts]
-        observed = [fact for fact in facts if fact.certainty is Certainty.OBSERVED] or facts
-        only_kernel = all(fact.kind in KERNEL for fact in observed)
-        _join(kernel if only_kernel else engine, observed, apart=only_kernel)
-    for facts in kernel:
-        near = [cluster for cluster in engine if _near(cluster, facts)]
-        if len(near) == 1 or (near and len(engine) == len(near)):
-            near[0].extend(_around(near[0], facts))
-        else:
-            engine.append(facts)
-    return engine
-
-
-def _join(clusters: list[list[Fact]], facts: list[Fact], *, apart: bool) -> None:
-    """Add failures to a cluster of another source that is near in time, or as one of their own."""
-    for cluster in clusters if not apart else ():
-        if all(fact.source != facts[0].source for fact in cluster) and _near(
-            cluster, facts, TOGETHER
-        ):
-            cluster.extend(facts)
-            return
-    clusters.append(list(facts))
-
-
-def _near(one: Sequence[Fact], other: Sequence[Fact], limit: float = NEAR) -> bool:
-    """Whether failures may be of one incident; True where their clocks cannot be compared."""
-    gaps = [_gap(a, b) for a in one[:20] for b in other[:20]]
-    known = [gap for gap in gaps if gap is not None]
-    return not known or min(known) <= limit
-
-
-def _around(one: Sequence[Fact], other: Sequence[Fact]) -> list[Fact]:
-    """Those of `other` that are not known to be far from `one` in time."""
-    kept = []
-    for fact in other:
-        gaps = [gap for a in one[:20] if (gap := _gap(a, fact)) is not None]
-        if not gaps or min(gaps) <= NEAR:
-            kept.append(fact)
-    return kept or list(other)
-
-
-def _gap(one: Fact, other: Fact) -> float | None:
-    """Seconds between two facts; None where no common clock is known."""
-    if one.time is None or other.time is None or one.time.clock is not other.time.clock:
-        return None
-    if one.time.clock is Clock.BOOT and one.source != other.source:
-        return None
-    if one.time.year and other.time.year and one.time.year != other.time.year:
-        return float("inf")
-    if one.time.zone != other.time.zone and one.source != other.source:
-        return None
-    return abs(one.time.seconds - other.time.seconds)
 
 
 def _course(
@@ -239,11 +164,11 @@ def _first(candidates: Sequence[Fact]) -> list[Fact]:
     same = [earliest]
     owners = {_owner(earliest)}
     for fact in candidates[1:]:
-        gap = _gap(earliest, fact)
+        apart = gap(earliest, fact)
         owner = _owner(fact)
         if fact.source == earliest.source and fact.line == earliest.line:
             continue
-        if owner not in owners and gap is not None and int(gap) == 0 and _alike(earliest, fact):
+        if owner not in owners and apart is not None and int(apart) == 0 and _alike(earliest, fact):
             owners.add(owner)
             same.append(fact)
     return same
