@@ -79,6 +79,11 @@ def check(
 
     if python is not None and vllm != "installed":
         raise UsageError("--python and --vllm both say which build", hint="leave one of them out")
+    if scan and depth == "engine" and vllm == "installed":
+        raise UsageError(
+            "--scan --depth engine installs every release it looks at",
+            hint="--vllm A..B says which",
+        )
     if scan and vllm == "installed":
         vllm = f"{OLDEST}.."
     loaded = load_cases([case])

@@ -91,10 +91,14 @@ def test_an_engine_ends_with_the_process_that_drives_it_however_that_ends(
     assert gone(tmp_path)
 
 
-def test_a_log_without_end_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("where", ["", f"> {process.OBSERVATIONS}"])
+def test_a_log_or_observations_without_end_are_cut(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(process, "MOST_LOG", 1 << 20)
-    ending = drive(engine(tmp_path, "yes"), tmp_path, {}, caches=tmp_path / "caches", seconds=60)
-    assert ending.reason == "its log grew beyond 1 MiB"
+    then = f"cd {tmp_path}; yes {where}"
+    ending = drive(engine(tmp_path, then), tmp_path, {}, caches=tmp_path / "caches", seconds=60)
+    assert ending.reason == "what it writes grew beyond 1 MiB"
     assert alive(tmp_path) == []
 
 

@@ -130,6 +130,9 @@ def test_questions_narrow_the_verdict(specrepro: Run, tree: Callable[..., Path])
         (("--with", "runner=v3"), "runner is v1 or v2"),
         (("--with", "runner"), "NAME=VALUE"),
         (("--depth", "deep"), "unknown depth"),
+        (("--controls",), "--depth engine"),
+        (("--depth", "engine", "--python", "python3"), "both say which build"),
+        (("--depth", "engine", "--default-only"), "cannot tell what a build does by default"),
     ],
 )
 def test_a_question_that_cannot_be_understood_ends_with_2_or_stops_git_bisect(

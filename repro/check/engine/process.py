@@ -154,13 +154,17 @@ def _watched(
                     reason = f"no end within {seconds:g} s"
                 elif elapsed - grown[1] > QUIET and _complains(log_file):
                     reason = f"nothing more for {QUIET:g} s after an error"
-                elif size > MOST_LOG:
-                    reason = f"its log grew beyond {MOST_LOG >> 20} MiB"
+                elif max(size, _size(log_file.with_name(OBSERVATIONS))) > MOST_LOG:
+                    reason = f"what it writes grew beyond {MOST_LOG >> 20} MiB"
                 else:
                     time.sleep(LOOK)
         finally:
             said = _end(reaper)
     return _ending(said, reason, time.monotonic() - started)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _complains(log: Path) -> bool:
