@@ -36,6 +36,7 @@ from .question import Ending, Find, Kind, Options, Result
 from .record import Stage, bisect_record, status
 from .repository import Repository
 from .session import Quest, Shown
+from .timeline import states
 from .trials import Bench, LineBuilds, row_of
 from .verdicts import Observation, effective
 
@@ -222,7 +223,11 @@ def stage_of(quest: Quest, journal: Journal, result: Result, folder: Path) -> St
         for event in journal.events
         if isinstance(event, Observation) and (row := row_of(folder, event)) is not None
     }
-    find = Find(str(result.kind)) if str(result.kind) in set(Find) else quest.options.find
+    find = quest.options.find
+    if result.previous is not None:
+        # the ends may have turned out to be the other way round
+        was = states(quest.line.builds, journal.events)[result.previous]
+        find = Find.FIRST_GOOD if was == "bad" else Find.FIRST_BAD
     return Stage(quest.name, quest.line, find, journal.events, rows, result)
 
 
@@ -265,7 +270,7 @@ def _commits(
         except UntestableError as error:
             # what the releases showed is not lost
             ending = Ending.INFRA if error.temporary else Ending.UNTESTABLE
-            result = Result(Kind.NONE, ending, notes=(str(error), error.hint or ""))
+            result = Result(Kind.NONE, ending, notes=(str(error),))
             return Stage("commit", Line(()), releases.find, (), {}, result)
         store.write_json(kept, session.kept(Quest(name, line, options)))
     return replace(_stage(Quest(name, line, options), bench, told, shown), name="commit")

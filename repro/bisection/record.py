@@ -72,6 +72,7 @@ def bisect_record(
     return {
         "schema": SCHEMA,
         **about,
+        "find": str(told[-1].find),
         "result": result_record(told[-1].result),
         "stages": [
             {

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..escape import printable
 from .options import Json, Runs
 
 app = typer.Typer(help="Bisections: status, log, corrections.", rich_markup_mode=None)
@@ -42,7 +43,7 @@ def log(session: Which = None, runs: Runs = None) -> None:
     from ..bisection import upkeep
 
     for line in upkeep.log(upkeep.find(store.runs_folder(runs), session)):
-        print(line)
+        print(printable(line))
 
 
 @app.command("replay")

@@ -32,6 +32,16 @@ def test_a_fix_is_found_where_the_ends_are_the_other_way_round(engine: Any, sear
     assert searched(engine.record(*ends, "--find", "fix"))[0] == "first_good"
 
 
+def test_ends_that_turn_out_to_be_the_other_way_round_are_searched_for_the_fix(
+    engine: Any, searched: Told
+) -> None:
+    engine.releases("bbbg")
+    record = engine.record("--good", "0.1.0", "--bad", "0.4.0")
+    assert searched(record) == ("first_good", "0.4.0", "0.3.0", 0)
+    assert record["find"] == "first_good"
+    assert "the other way round" in record["result"]["notes"][0]
+
+
 def test_without_a_good_end_releases_are_walked_back(engine: Any, searched: Told) -> None:
     engine.releases("ggbbbbbb")
     record = engine.record("--bad", "0.8.0")
@@ -184,6 +194,9 @@ def test_the_run_is_stored_shown_again_and_reported(engine: Any) -> None:
     report = (path / "report.md").read_text()
     assert "first bad: 0.2.0" in report
     assert "| `0.1.0` |" in report
+    sent = engine.run(record["run"]["id"], command="report").stdout
+    assert "first bad: 0.2.0" in sent
+    assert "`dict_override`" in sent
     for row in record["trials"]:
         kept = json.loads((path / row["log"]).read_text())
         assert kept["version"] == row["build"]
