@@ -37,7 +37,9 @@ def note_switches(notes: Notes, facts: Sequence[Fact], arguments: Mapping[str, F
     ]
     notes.put("backend", [str(fact.get("name")) for fact in backends], backends)
     stacks = [f for f in facts if f.kind == "python_exception"]
+    named = [f for f in facts if f.kind in ("coredump", "sanitizer_error")]
     inside = [f for f in stacks if "flashinfer" in frames_text(f)]
+    inside += [f for f in named if "flashinfer" in str(f.get("kernel")).lower()]
     notes.put("backend", "FLASHINFER" if inside else None, inside, How.DERIVED)
     for fact in of_kind(facts, "graph_mode"):
         if isinstance(fact.get("eager"), bool):
