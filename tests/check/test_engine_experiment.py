@@ -46,6 +46,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def check(site: Path, tmp_path: Path) -> Check:
     def run(
         *fixed: str,
+        words: tuple[str, ...] = ("0.28.0",),
+        defects: tuple[str, ...] = ("dict-override",),
         seconds: float = 30,
         controls: bool = False,
         model: Path | None = None,
@@ -58,14 +60,14 @@ def check(site: Path, tmp_path: Path) -> Check:
         settings = dict(text.split("=") for text in fixed)
         report = survey.check(
             case,
-            ["0.28.0"],
+            list(words),
             None,  # type: ignore[arg-type]  # this depth opens no build
-            survey.questions(case, ["dict-override"] if not controls else [], settings, False),
+            survey.questions(case, () if controls else defects, settings, False),
             tmp_path / "runs",
             EngineDepth(Place(site), model=model, controls=controls),
             seconds=seconds,
         )
-        [build] = report.record["builds"]
+        build = report.record["builds"][-1]
         assert isinstance(build, dict)
         return build | {"status": int(report.status), "run": report.record["run"]["path"]}
 
@@ -270,3 +272,20 @@ def test_the_length_is_written_beside_a_users_model_not_into_it(
 def test_a_folder_that_is_no_model_is_refused(check: Check, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read as the config of a model"):
         check(model=tmp_path)
+
+
+def test_a_build_that_is_named_twice_has_two_folders(check: Check) -> None:
+    build = check(words=("0.28.0", "0.28.0"))
+    assert build["verdict"] == "AFFECTED"
+    folders = {p.parent.parent.parent.name for p in Path(build["run"]).rglob("engine.log")}
+    assert folders == {"0.28.0", "0.28.0.2"}
+
+
+def test_a_defect_that_no_experiment_answers_starts_none(check: Check) -> None:
+    build = check(defects=("old-drafts",))
+    assert (build["status"], build["verdict"]) == (125, "UNTESTABLE")
+    assert build["reasons"] == [
+        "no experiment on an engine answers old-drafts",
+        "--depth source does",
+    ]
+    assert list(Path(build["run"]).rglob("engine.log")) == []

@@ -59,12 +59,17 @@ class EngineDepth:
     def answer(self, spec: str, builds: Opener, asked: Asked) -> dict[str, Any]:
         engine = self.spec(asked)
         wanted = experiments(engine, asked.defects, asked.question, self.controls)
+        if not wanted:
+            raise UntestableError(
+                f"no experiment on an engine answers {', '.join(asked.question.defects)}",
+                hint="--depth source does",
+            )
         done: list[Done] = []
         memory: list[int] = []
         rows: list[dict[str, Any]] = []
         environment = self.environments.of(spec)
         try:
-            folder = asked.folder / re.sub(r"[^\w.+-]", "_", environment.version)[:60]
+            folder = _free(asked.folder, environment.version)
             for experiment in wanted:
                 one, played = self._play(engine, experiment, environment, folder, asked)
                 done.append(one)
@@ -169,6 +174,16 @@ class EngineDepth:
             log_lines(log, LOGGED),
             log_exception(log),
         )
+
+
+def _free(folder: Path, version: str) -> Path:
+    """A folder for a build that is not there yet: two words of a command line may name one."""
+    name = re.sub(r"[^\w.+-]", "_", version)[:60]
+    found, number = folder / name, 1
+    while found.exists():
+        number += 1
+        found = folder / f"{name}.{number}"
+    return found
 
 
 def _numbers(start: Start) -> dict[str, int]:
