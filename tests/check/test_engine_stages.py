@@ -56,10 +56,13 @@ def test_an_answer_that_is_missing_or_shorter_leaves_it_open(
 
 def test_an_engine_that_does_not_start_in_stages_is_another_failure() -> None:
     failure = Failure("start", "RuntimeError", "Engine core initialization failed.", "…")
-    dead = Played(Observed(failure=failure), WELL, {}, said=[(9, "AssertionError")])
+    dead = Played(Observed(failure=failure), WELL, {}, exception="AssertionError")
     answer = judged(answered(1, cold=(1,)), dead)
     assert answer.sign is Sign.OTHER
-    assert answer.reason.startswith("stages: another failure, at start-up: RuntimeError")
+    assert answer.reason == (
+        "stages: another failure, at start-up: RuntimeError: Engine core initialization failed.; "
+        "the log's last error is AssertionError"
+    )
 
 
 def test_an_engine_that_waits_for_a_dead_worker_is_named_by_what_the_worker_said() -> None:

@@ -75,6 +75,8 @@ def trouble(played: Played) -> Answer | None:
         when = "at start-up" if failure.phase == "start" else "while it served"
         last = failure.message.strip().splitlines()[0] if failure.message.strip() else ""
         what = f"{failure.type}: {last}" if last else failure.type
+        if played.exception and played.exception not in failure.message:
+            what += f"; the log's last error is {played.exception}"
         trace = tuple(failure.trace.rstrip().splitlines()[-8:])
         return Answer(Sign.OTHER, f"another failure, {when}: {what}", tail=trace)
     if ending.timed_out and played.exception:
