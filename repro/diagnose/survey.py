@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .. import store
 from ..errors import Exit, UsageError
-from ..escape import quoted
+from ..escape import printable, quoted
 from .facts import Reading
 from .record import SCHEMA, diagnosis_record
 from .rules import load
@@ -124,7 +124,7 @@ def _many(paths: Sequence[Path], jobs: int, told: Told) -> dict[str, Any]:
             told(f"{number:,} of {len(paths):,} logs")
     rows = clusters(brief for log in logs for brief in log.briefs)
     example = rows[0]["sources"][0] if rows else None
-    shown = next((path for path in paths if str(path) == example), paths[0])
+    shown = next((path for path in paths if printable(str(path)) == example), paths[0])
     body = _one([shown])
     unread = [
         {"source": log.file, "what": log.problem, "count": 1, "line": 0}

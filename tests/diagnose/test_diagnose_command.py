@@ -198,6 +198,19 @@ def test_a_folder_is_counted_by_what_the_incidents_have_in_common(
     assert "4 incidents of 2 kinds; nothing wrong in 1 logs" in page.stdout
 
 
+def test_a_name_that_acts_on_a_terminal_is_written_as_an_escape(
+    specrepro: Run, tmp_path: Path
+) -> None:
+    night = tmp_path / "night"
+    night.mkdir()
+    (night / "a.log").write_text("nothing\n", encoding="utf-8")
+    (night / "b\x1b[2J\n.log").write_bytes(CLEAN.read_bytes())
+    found = record(specrepro("diagnose", night, "--json"))
+    assert found["incidents"][0]["sources"] == [f"{night}/b\\x1b[2J\\n.log"]
+    assert found["first_failure"]["what"] == "CUDA error: illegal memory access"
+    assert "\x1b" not in specrepro("diagnose", night).stdout
+
+
 def test_processes_find_what_one_finds(specrepro: Run, tmp_path: Path) -> None:
     night = tmp_path / "night"
     night.mkdir()
