@@ -52,6 +52,7 @@ def main(arguments: list[str]) -> None:
         ["python", "tests/benchmarks/cases.py", *arguments],
         [
             f"Least of {rounds}, run alternately, caches warm: {verdicts}.",
+            "Wall time well above CPU time is other work that the machine did meanwhile.",
             "",
             *table(("command", "wall s", "CPU s", "CPU ratio"), rows),
             "",
