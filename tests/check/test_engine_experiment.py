@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+import sys
 import venv
 from collections.abc import Callable
 from pathlib import Path
@@ -289,3 +290,12 @@ def test_a_defect_that_no_experiment_answers_starts_none(check: Check) -> None:
         "--depth source does",
     ]
     assert list(Path(build["run"]).rglob("engine.log")) == []
+
+
+def test_without_the_package_that_writes_models_it_is_said_what_to_install(
+    check: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
+    build = check()
+    assert build["verdict"] == "UNTESTABLE"
+    assert "pip install 'specrepro[engine]'" in build["reasons"][0]

@@ -17,6 +17,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...errors import UntestableError
 from .tokens import VOCABULARY, following
 
 if TYPE_CHECKING:
@@ -42,10 +43,16 @@ BEFORE = 3.0
 def write_mimo(folder: Path, kind: str, length: int) -> None:
     """Write config.json and model.safetensors (3.7 MB) into `folder`, which is made.
 
-    kind: one of KINDS. length: `max_position_embeddings`, of target and draft.
+    kind: one of KINDS. length: `max_position_embeddings`, of target and draft. UntestableError
+    without the package that writes such files.
     """
-    from safetensors.numpy import save_file
-
+    try:
+        from safetensors.numpy import save_file
+    except ImportError:
+        raise UntestableError(
+            "a tiny model is written by safetensors, which is not here",
+            hint="pip install 'specrepro[engine]'",
+        ) from None
     folder.mkdir(parents=True)
     config = mimo_config(length)
     (folder / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
