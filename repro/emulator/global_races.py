@@ -21,7 +21,7 @@ from .sites import RACES, Site
 from .storage import Storage
 
 # Accesses to one buffer noted before they are gone through: as many as what is kept of them then
-# has entries, for so long a note takes no more memory; within bounds.
+# has entries, for an entry takes about as much memory as a note; within bounds.
 LIMIT, MOST = 1 << 20, 1 << 24
 THREAD_BITS = 44  # of an entry of an earlier batch: the thread's number in the launch, from 1
 THREADS = (1 << THREAD_BITS) - 1
