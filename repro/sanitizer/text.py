@@ -135,10 +135,10 @@ class Parser:
             verdict, reason = "errors", f"{max(errors, self.records)} reported"
         elif not self.header:
             reason = "no header of the tool"
+        elif self.failures:
+            reason = "; ".join(self.failures[:2])
         elif self.summary is None:
             reason = "no summary: the tool did not come to its end"
-        elif self.failures:
-            reason = self.failures[0]
         elif self.not_printed or self.skipped:
             reason = "records were left out"
         else:
