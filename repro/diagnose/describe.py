@@ -28,7 +28,9 @@ def _each(situation: Situation) -> list[str]:
     for size in ("tp", "pp", "dp"):
         seen = situation.get(size)
         if seen and seen.values[0] not in (0, 1):
-            parts.append(f"{size.upper()} {seen.values[0]:g}")
+            # from the ranks that wrote: there may be more
+            least = "≥ " if seen.how is How.DERIVED else ""
+            parts.append(f"{size.upper()} {least}{seen.values[0]:g}")
     parts += _speculation(situation)
     backend = situation.get("backend")
     if backend:
