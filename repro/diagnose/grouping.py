@@ -11,6 +11,10 @@ KERNEL = frozenset({"xid", "sxid", "kernel_log"})
 TOGETHER = 600.0  # seconds
 # A kernel log is read around a crash as far as this, where both have a wall clock.
 NEAR = 900.0
+# A container's log is often in UTC, the kernel's in local time: half hours apart, 14 at most.
+ZONE = 1800.0
+FARTHEST_ZONE = 14 * 3600.0
+ZONE_SLACK = 60.0
 
 
 def groups(reading: Reading) -> list[list[int]]:
@@ -26,7 +30,10 @@ def groups(reading: Reading) -> list[list[int]]:
 
 
 def clusters(reading: Reading, incidents: Sequence[Incident]) -> list[list[Fact]]:
-    """Failures that belong together; those of a kernel log go to the crash they are near."""
+    """Failures that belong together; those of a kernel log go to the crash they are near.
+
+    Where it cannot be told which of several crashes they belong to, they stay by themselves.
+    """
     engine: list[list[Fact]] = []
     kernel: list[list[Fact]] = []
     for incident in incidents:
@@ -34,13 +41,18 @@ def clusters(reading: Reading, incidents: Sequence[Incident]) -> list[list[Fact]
         observed = [fact for fact in facts if fact.certainty is Certainty.OBSERVED] or facts
         only_kernel = all(fact.kind in KERNEL for fact in observed)
         _join(kernel if only_kernel else engine, observed, apart=only_kernel)
+    alone: list[list[Fact]] = []
     for facts in kernel:
         near = [cluster for cluster in engine if _near(cluster, facts)]
-        if len(near) == 1 or (near and len(engine) == len(near)):
-            near[0].extend(_around(near[0], facts))
+        told = [cluster for cluster in near if _least(cluster, facts) is not None]
+        if told:
+            nearest = min(told, key=lambda cluster: _least(cluster, facts) or 0.0)
+            nearest.extend(_around(nearest, facts))
+        elif len(near) == 1:
+            near[0].extend(facts)
         else:
-            engine.append(facts)
-    return engine
+            alone.append(facts)
+    return engine + alone
 
 
 def _join(groups_: list[list[Fact]], facts: list[Fact], *, apart: bool) -> None:
@@ -56,16 +68,32 @@ def _join(groups_: list[list[Fact]], facts: list[Fact], *, apart: bool) -> None:
 
 def _near(one: Sequence[Fact], other: Sequence[Fact], limit: float = NEAR) -> bool:
     """Whether failures may be of one incident; True where their clocks cannot be compared."""
-    gaps = [gap(a, b) for a in one[:20] for b in other[:20]]
-    known = [apart for apart in gaps if apart is not None]
-    return not known or min(known) <= limit
+    least = _least(one, other)
+    return least is None or least <= limit
+
+
+def _least(one: Sequence[Fact], other: Sequence[Fact]) -> float | None:
+    """The least time between two groups of failures; None where it cannot be told."""
+    gaps = [_zoned(a, b) for a in one[:20] for b in other[:20]]
+    return min((apart for apart in gaps if apart is not None), default=None)
+
+
+def _zoned(one: Fact, other: Fact) -> float | None:
+    """The time between two failures, where one log may be in UTC and the other in local time."""
+    apart = gap(one, other)
+    if apart is None or one.source == other.source or apart > FARTHEST_ZONE + ZONE_SLACK:
+        return apart
+    if one.time is None or other.time is None or one.time.zone or other.time.zone:
+        return apart
+    rest = apart % ZONE
+    return min(apart, rest, ZONE - rest) if min(rest, ZONE - rest) <= ZONE_SLACK else apart
 
 
 def _around(one: Sequence[Fact], other: Sequence[Fact]) -> list[Fact]:
     """Those of `other` that are not known to be far from `one` in time."""
     kept = []
     for fact in other:
-        gaps = [apart for a in one[:20] if (apart := gap(a, fact)) is not None]
+        gaps = [apart for a in one[:20] if (apart := _zoned(a, fact)) is not None]
         if not gaps or min(gaps) <= NEAR:
             kept.append(fact)
     return kept or list(other)

@@ -124,6 +124,30 @@ def test_a_kernel_log_of_another_day_is_not_of_this_crash(tmp_path: Path) -> Non
     assert all(one.elsewhere == () for one in found)
 
 
+def test_a_kernel_log_in_another_zone_is_of_this_crash(tmp_path: Path) -> None:
+    line = "Sep 01 12:00:01 host kernel: " + XID.format("41")
+    paths = files(tmp_path, crash=worker("TP0", "10:00:00") + "\n", kernel=line + "\n")
+    [found] = courses(read_all(paths))
+    assert [f.kind for f in found.elsewhere] == ["xid"]
+    later = "Sep 01 12:21:00 host kernel: " + XID.format("41")
+    paths = files(tmp_path, crash=worker("TP0", "10:00:00") + "\n", kernel=later + "\n")
+    assert len(courses(read_all(paths))) == 2
+
+
+def test_of_two_crashes_a_kernel_log_goes_to_the_nearer_or_to_none(tmp_path: Path) -> None:
+    crashes = "\n".join(
+        (INIT.format("09:00:00", "0.26.0"), worker("TP0", "10:00:00"),
+         INIT.format("11:00:00", "0.29.0"), worker("TP1", "12:00:10"))
+    )  # fmt: skip
+    near = "Sep 01 12:00:11 host kernel: " + XID.format("41")
+    paths = files(tmp_path, crash=crashes + "\n", kernel=near + "\n")
+    assert [len(one.elsewhere) for one in courses(read_all(paths))] == [0, 1]
+    boot = f"[12345.678901] {XID.format('41')}"
+    paths = files(tmp_path, crash=crashes + "\n", kernel=boot + "\n")
+    found = courses(read_all(paths))
+    assert [len(one.elsewhere) for one in found] == [0, 0, 0]
+
+
 def test_each_start_of_an_engine_has_its_own_incident_and_its_own_settings() -> None:
     text = "\n".join(
         (
