@@ -201,6 +201,15 @@ def test_a_start_command_in_any_of_its_forms(text: str) -> None:
     assert reading.of("speculation")[0].values["k"] == 3
 
 
+def test_a_folded_command_of_a_compose_file_begins_at_its_first_option() -> None:
+    text = (
+        "    image: vllm/vllm-openai:v0.10.2\n    command: >\n      --model org/m\n      --port 1\n"
+    )
+    reading = read(text)
+    assert arguments(reading, "command") == {"model": "org/m", "port": 1}
+    assert [fact.line for fact in reading.of("command")] == [3]
+
+
 def test_a_command_whose_quotation_is_cut_keeps_its_plain_options() -> None:
     given = arguments(
         read('vllm serve m --max-num-seqs 4 --speculative-config \'{"method": '), "command"

@@ -76,7 +76,7 @@ def _command(line: Line, following: Following, state: State) -> Iterator[Found]:
         for name, value in flat({canonical(name): value for name, value in values.items()}):
             said = {"name": name, "value": value, "origin": "prose"}
             yield Found("engine_argument", said, certainty=Certainty.CLAIMED)
-    elif engine is not None or options:
+    elif options or any(words in text for words, _ in _STARTS):
         yield Found("command", {"line": text[:2000], "engine": engine}, text=text)
         yield from settings(values, "command")
 
@@ -188,6 +188,7 @@ PARSERS = (
             "vllm-openai",
             "lmsysorg/sglang",
             "- --",
+            "--model",
             "--max-model-len",
             "--max-num-seqs",
             "--max-num-batched-tokens",

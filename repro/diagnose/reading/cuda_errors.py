@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from .line import Following, Found, Line, Parser, State, joined
 from .patterns import lazily
 
+# Of a longer line the rest is not looked at.
+REACH = 4096
 # message → fault, runtime name, code (driver_types.h)
 _MESSAGES: tuple[tuple[str, str, str, int], ...] = (
     ("illegal memory access", "illegal_access", "cudaErrorIllegalAddress", 700),
@@ -80,7 +82,7 @@ _ASSERT = lazily(
 
 
 def _error(line: Line, following: Following, state: State) -> Iterator[Found]:
-    text = line.text
+    text = line.text[:REACH]
     if _NOT_AN_ERROR.match(text) or state.taken("cuda", line):
         return
     found = _SPOKEN.search(text)
@@ -211,7 +213,7 @@ def _reporter(by: str, text: str, notes: str, line: Line) -> str:
 
 
 def _assert(line: Line, following: Following, _: State) -> Iterator[Found]:
-    found = _ASSERT.search(line.text) or _ASSERT.search(joined(line, following, 3))
+    found = _ASSERT.search(line.text[:REACH]) or _ASSERT.search(joined(line, following, 3)[:REACH])
     if found is None:
         return
     yield Found(

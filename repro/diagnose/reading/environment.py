@@ -57,6 +57,11 @@ _GPU = lazily(
     r"[ABHLVT]\d{1,3}|PG\d|Graphics)[\w \-/]{0,40}?)(?= ?(?:\(UUID|,|;|\||$|\.\s|\.$|  |\)))"
 )
 _CAPABILITY = lazily(r"(?:sm_|compute capability:? ?\(?)(\d{1,2}[._, ]{0,2}\d[a-f]?)\b")
+# A product where a sentence goes on behind it.
+_IN_SENTENCE = lazily(
+    r"(?:NVIDIA )?(?:GeForce )?(?:RTX (?:PRO |A)?\d{4}(?: Ti| SUPER)?|"
+    r"\b(?:H100|H200|H20|H800|A100|A800|B200|B300|GB10|GB200|GB300|L40S?|A10G?|A40)\b)"
+)
 _PRODUCT = lazily(
     r"RTX ?(?:PRO |A)?\d{4}|GB\d{1,3}\b|\b[ABHL]\d{2,3}[A-Z]{0,3}\b|Tesla|\bT4\b|\bV100|TITAN|Spark"
 )
@@ -67,7 +72,9 @@ def _label(line: Line, _: Following, __: State) -> Iterator[Found]:
         at = line.text.find(label)
         if at < 0:
             continue
-        found = re.match(rf"\s*:?\s*(?:\(.{{0,40}}?\) )?v?{_NUMBER}", line.text[at + len(label) :])
+        found = re.match(
+            rf"\s{{0,40}}:?\s{{0,4}}(?:\(.{{0,40}}?\) )?v?{_NUMBER}", line.text[at + len(label) :]
+        )
         if found is None:
             continue
         if name == "vllm":
@@ -99,19 +106,28 @@ def _engine(name: str, version: str, origin: str) -> Iterator[Found]:
 
 def _gpu(line: Line, _: Following, __: State) -> Iterator[Found]:
     text = line.text[:2000]
-    for found in _GPU.finditer(text):
-        name = found["name"].strip()
-        if not _PRODUCT.search(name):
-            continue
+    named = [found for found in _GPU.finditer(text) if _PRODUCT.search(found["name"])]
+    for found in named:
         index = int(found["index"]) if found["index"] else None
-        count = re.search(r"(\d{1,3}) ?[x×] ?$", text[: found.start()])
-        values: dict[str, Value] = {"name": name, "index": index, "capability": None}
-        yield Found("gpu", {**values, "count": int(count[1]) if count else None})
+        yield _card(found["name"].strip(), index, text[: found.start()])
+    if not named and (found_ := _IN_SENTENCE.search(text)):
+        yield _card(found_[0], None, text[: found_.start()])
     if capability := _CAPABILITY.search(text):
         digits = re.sub(r"[^\da-f]", "", capability[1])
         if len(digits) >= 2 and 50 <= int(re.sub(r"\D", "", digits)) <= 130:
-            values = {"name": None, "index": None, "capability": f"sm_{digits}", "count": None}
+            values: dict[str, Value] = {
+                "name": None,
+                "index": None,
+                "capability": f"sm_{digits}",
+                "count": None,
+            }
             yield Found("gpu", values)
+
+
+def _card(name: str, index: int | None, before: str) -> Found:
+    count = re.search(r"(\d{1,3}) ?[x×] ?$", before)
+    values: dict[str, Value] = {"name": name, "index": index, "capability": None}
+    return Found("gpu", {**values, "count": int(count[1]) if count else None})
 
 
 def _system(line: Line, _: Following, __: State) -> Iterator[Found]:
@@ -135,6 +151,21 @@ PARSERS = (
         ),
         _listed,
     ),
-    Parser(("NVIDIA ", "RTX ", "sm_1", "sm_8", "sm_9", "compute capability"), _gpu),
+    Parser(
+        (
+            "H100",
+            "H200",
+            "A100",
+            "B200",
+            "GB10",
+            "NVIDIA ",
+            "RTX ",
+            "sm_1",
+            "sm_8",
+            "sm_9",
+            "compute capability",
+        ),
+        _gpu,
+    ),
     Parser(("WSL", "microsoft-standard", "gVisor"), _system),
 )

@@ -15,7 +15,7 @@ from .patterns import lazily
 
 FRAMES = 12
 _FRAME = lazily(
-    r'(?P<indent> *)File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,9})'
+    r'File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,9})'
     r"(?:, in (?P<name>.{1,120}))?"
 )
 _END = lazily(
