@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -215,27 +216,29 @@ def _text(line: Mapping[str, Any], key: str) -> str:
 
 def log_lines(path: Path, wanted: Sequence[str], most: int = 40) -> list[tuple[int, str]]:
     """(number, text) of lines of a log that hold one of the words `wanted`, the first `most`."""
-    found: list[tuple[int, str]] = []
-    try:
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, 1):
-                text = raw[:1000].decode("utf-8", "replace").rstrip()
-                if any(word in text for word in wanted):
-                    found.append((number, text))
-                    if len(found) == most:
-                        break
-    except OSError:
-        return []
-    return found
+    lines = ((n, text) for n, text in _lines(path) if any(word in text for word in wanted))
+    return list(islice(lines, most))
 
 
 def log_exception(path: Path) -> str:
     """The last exception that a log tells as an error, with its message; "" for none."""
     found = ""
-    for _, text in log_lines(path, ("ERROR",), most=MOST_LINES):
-        if match := EXCEPTION.search(text):
+    for _, text in _lines(path):
+        if "ERROR" in text and (match := EXCEPTION.search(text)):
             found = match[1][:200]
     return found
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """(number, text) of the lines of a log, each cut; none of one that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while raw := file.readline(LONGEST_LINE):
+                number += 1
+                yield number, raw[:1000].decode("utf-8", "replace").rstrip()
+    except OSError:
+        return
 
 
 def log_tail(path: Path, lines: int = 12) -> list[str]:

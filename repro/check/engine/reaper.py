@@ -111,4 +111,5 @@ def main() -> None:
     print(json.dumps({"status": status, "left": left, "contained": contained}), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
