@@ -3,7 +3,7 @@
 python tests/diagnose/fuzz_reading.py [COUNT] [SEED]
 
 The tests run 20,000 of them. The script says what broke, with the input, and how long the slowest
-took; then it reads a line of 1 MB of each single character.
+took; then it reads long lines of one character, behind everything that a parser looks for.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from collections.abc import Iterator
 
 from specrepro.repro.diagnose.facts import TEXT_LENGTH, Reading
 from specrepro.repro.diagnose.read import read_streams
+from specrepro.repro.diagnose.reading.registry import PARSERS
+from specrepro.repro.diagnose.reading.windows import LONGEST
 from specrepro.repro.diagnose.vocabulary import KINDS
 
 _STAMP = "08-24 10:46:43 [a.py:1]"
@@ -113,6 +115,12 @@ _PIECES = (
     b"```\n", b"> ", b'File "', b"Traceback (most recent call last):\n", b"- --", b'{"log":"',
 )  # fmt: skip
 
+_UNITS = (
+    b" a", b"()", b"a=", b"a,", b"0x", b"x(", b"<<<", b": ", b"', ", b"a.", b"1 ", b"1,", b"\x1b[",
+    b"{'a':", b"- --", b"--a ", b"A=1 ", b"> ", b"(A pid=1) ", b"\\'", b"a.cu:", b"VLLM_", b"sm_",
+    b"0.1 ", b"1x ", b"\r", b"\xff",
+)  # fmt: skip
+
 
 def inputs(seed: int, count: int) -> Iterator[bytes]:
     """Broken logs: seeds cut, joined, shuffled, doubled, and pieces of noise put in."""
@@ -147,6 +155,15 @@ def _broken(content: bytes, seeds: list[bytes], source: random.Random) -> bytes:
         case _:
             end = min(len(content), at + source.randrange(40))
             return content[:end] + content[at:end] * source.randrange(1, 9) + content[end:]
+
+
+def _long_lines() -> Iterator[tuple[bytes, bytes, int]]:
+    """1 MB of each byte; and behind each trigger each byte and unit, as long as a line is read."""
+    single = [bytes([number]) for number in range(256)]
+    yield from ((b"", unit, 1_000_000) for unit in single)
+    triggers = sorted({trigger.encode() for parser in PARSERS for trigger in parser.triggers})
+    for head in triggers:
+        yield from ((head, unit, LONGEST) for unit in (*single[32:127], *_UNITS))
 
 
 def broken_rules(reading: Reading) -> list[str]:
@@ -188,19 +205,12 @@ def main(arguments: list[str]) -> int:
     print(
         f"{count} inputs, {failures} broke a rule; slowest {slowest[0]:.3f} s: {slowest[1][:300]!r}"
     )
-    worst = (0.0, 0)
-    for number in range(256):
-        for head in (
-            b"",
-            b"CUDA error: ",
-            b"========= ",
-            b'  File "',
-            b"LLM engine (v1) with config: ",
-        ):
-            start = time.process_time()
-            read_streams([("a", io.BytesIO(head + bytes([number]) * 1_000_000))])
-            worst = max(worst, (time.process_time() - start, number))
-    print(f"1 MB of one character: at most {worst[0]:.3f} s (character {worst[1]})")
+    worst = (0.0, b"")
+    for head, unit, size in _long_lines():
+        start = time.process_time()
+        read_streams([("a", io.BytesIO(head + (unit * size)[:size]))])
+        worst = max(worst, (time.process_time() - start, head + unit))
+    print(f"long lines of one character or unit: at most {worst[0]:.3f} s: {worst[1]!r}")
     return 1 if failures else 0
 
 

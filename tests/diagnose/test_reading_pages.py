@@ -199,14 +199,14 @@ def test_a_denied_symptom_is_not_the_symptom(sentence: str, topic: str) -> None:
 
 
 def test_a_sentence_about_machine_ranks_and_versions_is_read_as_claims() -> None:
-    text = "# Bug\nOn 4x RTX 3090 with TP=4, MTP k=3. Rolling back to 0.10.1.1 works fine.\n"
+    text = "# Bug\nOn 4x RTX 3090 with TP=4, MTP k=3. Rolling back to 0.10.1.post1 works fine.\n"
     reading = page(text)
     assert {fact.certainty for fact in reading.facts} == {Certainty.CLAIMED}
     assert [(f.values["name"], f.values["count"]) for f in reading.of("gpu")] == [("RTX 3090", 4)]
     sizes = [(f.values["dimension"], f.values["size"]) for f in reading.of("parallel")]
     assert sizes == [("tp", 4)]
     assert [f.values["k"] for f in reading.of("speculation")] == [3]
-    assert [f.values["subject"] for f in reading.of("claim")] == ["vllm 0.10.1.1"]
+    assert [f.values["subject"] for f in reading.of("claim")] == ["vllm 0.10.1.post1"]
     assert reading.of("engine") == []
 
 
