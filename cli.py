@@ -15,6 +15,7 @@ from .repro.commands.bisecting import bisect
 from .repro.commands.check import check
 from .repro.commands.conversion import pass_plain_values
 from .repro.commands.diagnose import diagnose
+from .repro.commands.doctor import doctor
 from .repro.commands.emulate import emulate
 from .repro.commands.ending import Escape, ended, for_git_bisect
 from .repro.commands.environments import app as environments
@@ -65,6 +66,7 @@ app.add_typer(environments, name="environments")
 app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(
     watch
 )
+app.command()(doctor)
 app.command(name="list")(list_cases)
 app.command()(show)
 app.command()(schema)

@@ -167,7 +167,8 @@ def _execute(
     # the lanes of a case that need longest first, so that no core waits at the end
     jobs.sort(key=lambda job: not CATALOG[job.lane].kernels)
     outcomes = _play(jobs, told, path)
-    skipped = _device_reason(planned for _, planned in plans)
+    asked = any(CATALOG[lane].device for _, planned in plans for lane in planned.lanes)
+    skipped = no_device_lane() if asked else ""
     records, statuses = [], []
     for case, (effective, planned) in zip(cases, plans, strict=True):
         results = {
@@ -220,10 +221,8 @@ def _play(
             raise InterruptedRunError("interrupted", hint=resume_line) from None
 
 
-def _device_reason(plans: Any) -> str:
-    """Why no device lane ran; asked only where a case has one."""
-    if not any(CATALOG[lane].device for planned in plans for lane in planned.lanes):
-        return ""
+def no_device_lane() -> str:
+    """Why no device lane can run here, in one line."""
     from .watch.nvml import devices
 
     found = devices()
