@@ -109,7 +109,7 @@ def _written(format_: str, record: Mapping[str, Any], document: Callable[[], Doc
 
             return sarif(record)
         case "html":
-            from ..report.html import html
+            from ..report.html_page import html
 
             return html(document())
         case _:

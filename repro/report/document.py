@@ -1,7 +1,7 @@
 """What a report says, apart from how it is written: parts that every format can show.
 
 A document is made of a stored record alone (`run_document.py`, `check_document.py`), and each
-format is one writer of these parts (`markdown.py`, `html.py`). Text in it is as it was recorded:
+format is one writer of these parts (`markdown.py`, `html_page.py`). Text in it is as it was recorded:
 what of it could act in a format, that format's writer makes harmless.
 """
 

@@ -29,7 +29,7 @@ from specrepro.repro.report.document import (
     Strong,
     Table,
 )
-from specrepro.repro.report.html import html
+from specrepro.repro.report.html_page import html
 
 HOSTILE = [
     "</details><script>alert(1)</script>",
