@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from .reading.pages import Segment
 
 # Beyond this size the one-pass search is worth its installation.
-SLOW = 64 * 1024 * 1024
-FAST_HINT = "large logs are read about ten times faster with pip install 'specrepro[logs]'"
+SLOW = 16 * 1024 * 1024
+FAST_HINT = (
+    "large logs are searched about a hundred times faster with pip install 'specrepro[logs]'"
+)
 
 # In prose these have a form that nobody writes by hand.
 _FORMED = frozenset(
