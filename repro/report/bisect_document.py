@@ -15,11 +15,13 @@ from .document import (
     Folded,
     Line,
     Link,
+    Moment,
     Mono,
     Paragraph,
     Section,
     Strong,
     Table,
+    Timeline,
 )
 from .upstream import shorthand
 
@@ -133,10 +135,28 @@ def _boundary(boundary: Record) -> Iterator[Block]:
         yield Section("Dependencies", [Table(("package", "wanted"), cells)])
 
 
+def _timeline(record: Record, stage: Record) -> list[Moment]:
+    """The builds of a stage that were tried, oldest first, each with what came out last."""
+    came = {
+        str(trial["build"]): str(trial["verdict"])
+        for trial in record["trials"]
+        if trial["stage"] == stage["name"]
+    }
+    tones = {"bad": "bad", "good": "good"}
+    return [
+        Moment(name(build), came[build], tones.get(came[build], "unknown"))
+        for build in (str(one["build"]) for one in stage["candidates"])
+        if build in came
+    ]
+
+
 def _stage(record: Record, stage: Record) -> Iterator[Block]:
     count, gone = len(stage["candidates"]), stage["unavailable"]
     said = f"{count} candidates, {len(gone)} of them not to be had."
     yield Paragraph((" ".join((said, *(f"{one}." for one in stage["left_out"]))),))
+    moments = _timeline(record, stage)
+    if moments:
+        yield Timeline("What was tried, in order of the builds", moments)
     cells: list[list[Line]] = [
         [
             (Mono(name(row["build"])),),

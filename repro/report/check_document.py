@@ -17,11 +17,13 @@ from .document import (
     Folded,
     Line,
     Link,
+    Moment,
     Mono,
     Paragraph,
     Section,
     Strong,
     Table,
+    Timeline,
 )
 from .upstream import shorthand
 
@@ -40,7 +42,11 @@ def check_document(record: Record) -> Document:
     if len(builds) == 1:
         parts += _build(builds[0])
     else:
-        parts += [_table(builds)]
+        moments = [
+            Moment(str(b["version"]), str(b["verdict"]), TONES.get(str(b["verdict"]), "unknown"))
+            for b in builds
+        ]
+        parts += [Timeline("Verdicts, in order of the builds", moments), _table(builds)]
         parts += [
             Folded(f"vllm {build['version']}: {build['verdict']}", list(_build(build)))
             for build in builds

@@ -19,6 +19,7 @@ MOST_CASCADE = 5
 MOST_CLUSTERS = 20
 MOST_EXCLUDED = 4
 LABEL = 9  # columns
+INDENT = LABEL + 2
 
 
 def print_diagnosis(
@@ -42,7 +43,11 @@ def print_diagnosis(
     _rows(out, _failures(record, verbose))
     if record["classes"]:
         _rows(out, _classes(record, verbose))
-    _rows(out, _advice(record, verbose))
+    _missing(out, record)
+    _experiments(out, record)
+    _rows(out, _fixes(record, verbose))
+    _cases(out, record)
+    _rows(out, _remarks(record, verbose))
     _others(out, record)
 
 
@@ -124,28 +129,50 @@ def _said(rows: Any, verbose: bool) -> Text:
     return _text(words.joined(parts))
 
 
-def _advice(record: Record, verbose: bool) -> Iterator[tuple[str, str, Text]]:
+def _missing(out: Console, record: Record) -> None:
     for number, row in enumerate(record["missing"]):
-        said = Text.assemble(printable(row["ask"]), (f"   {printable(row['how'])}", "dim"))
-        yield "missing" if number == 0 else "", "bold", said
+        label = "missing" if number == 0 else ""
+        how = (f"   {printable(row['how'])}", "dim")
+        _whole(out, Text.assemble(_label(label), printable(row["ask"]), how))
+
+
+def _experiments(out: Console, record: Record) -> None:
+    """What to try: what it is beside its number, and below it the command on lines of its own."""
     for number, row in enumerate(record["experiments"], start=1):
-        yield (
-            "next" if number == 1 else "",
-            "bold",
-            Text.assemble((f"{number}  ", "bold"), (printable(row["command"]), "cyan")),
-        )
-        yield "", "", _text("   " + words.experiment(row), "dim")
+        said = Text.assemble((f"{number}  ", "bold"), printable(words.experiment(row)))
+        _rows(out, iter([("next" if number == 1 else "", "bold", said)]))
+        _whole(out, Text(" " * INDENT + printable(row["command"]), "cyan"))
+
+
+def _fixes(record: Record, verbose: bool) -> Iterator[tuple[str, str, Text]]:
     likely = words.standing(record, "likely")
     for row in likely if verbose else likely[:1]:
         for number, fix in enumerate(words.fixes(row)):
             yield "fix" if number == 0 else "", "bold", _text(fix)
+
+
+def _cases(out: Console, record: Record) -> None:
     for number, line in enumerate(words.cases(record)):
-        yield "check" if number == 0 else "", "bold", _text(line, "cyan")
+        _whole(
+            out, Text.assemble(_label("check" if number == 0 else ""), (printable(line), "cyan"))
+        )
+
+
+def _remarks(record: Record, verbose: bool) -> Iterator[tuple[str, str, Text]]:
     for row in record["unread"][: None if verbose else 5]:
         where = f"{row['source']}:{row['line']}" if row["line"] else row["source"]
         yield "unread", "yellow", _text(f"{row['count']:,} × {row['what']} ({where})")
     for hint in record["hints"]:
         yield "hint", "cyan", _text(hint)
+
+
+def _label(text: str) -> tuple[str, str]:
+    return f"{text:{INDENT}}", "bold"
+
+
+def _whole(out: Console, line: Text) -> None:
+    """A line that is there to be copied: the terminal wraps it, so it is pasted as one."""
+    out.print(line, soft_wrap=True)
 
 
 def _others(out: Console, record: Record) -> None:

@@ -1,8 +1,8 @@
 """What a report says, apart from how it is written: parts that every format can show.
 
 A document is made of a stored record alone (`run_document.py`, `check_document.py`), and each
-format is one writer of these parts (`markdown.py`, `html_page.py`). Text in it is as it was recorded:
-what of it could act in a format, that format's writer makes harmless.
+format is one writer of these parts (`markdown.py`, `html_page.py`). Text in it is as it was
+recorded: what of it could act in a format, that format's writer makes harmless.
 """
 
 from __future__ import annotations
@@ -114,6 +114,23 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """One of a timeline. text: what happened. tone: as of `Document`."""
+
+    label: str
+    text: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What happened, or came out, in order: releases with their verdicts, incidents of a GPU."""
+
+    title: str
+    moments: Sequence[Moment]
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """A stretch of a tensor, elements first … last, and what it is."""
 
@@ -161,6 +178,7 @@ Block = (
     | Excerpt
     | Chart
     | Grid
+    | Timeline
     | MemoryMap
     | Folded
     | Section

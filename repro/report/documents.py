@@ -44,6 +44,10 @@ def document_of(record: Mapping[str, Any], removed: Mapping[str, int]) -> Docume
             from .diagnose_document import diagnose_document
 
             document = diagnose_document(record)
+        case "specrepro/watch@1":
+            from .watch_document import watch_document
+
+            document = watch_document(record)
         case "specrepro/cut@1":
             document = _cut_document(record)
         case _:

@@ -34,12 +34,15 @@ from .document import (
     Section,
     Strong,
     Table,
+    Timeline,
     plain,
 )
 from .redact import summary
 
 LIMIT = 60_000  # characters; GitHub takes 65,536 of a comment
 SHORTEST = 300  # characters that a part keeps when it is cut
+MOST_DRAWN = 40  # moments of a timeline in a chart; more are a table only
+TONES = (("bad", "#c02c50"), ("good", "#0f8a5f"), ("unknown", "#c2770c"), ("plain", "#6b7280"))
 DETAILS_END = "</details>\n\n"
 LONGEST_PROSE = 4_000  # characters of one piece of a line
 LONGEST_CELL = 500  # characters of a cell of a table
@@ -165,13 +168,15 @@ def _block(part: Block, document: Document, leaves: list[_Leaf]) -> Iterator[_Pa
                 f"| {prose(label)} | {' | '.join(prose(text) for text, _ in cells)} |"
                 for label, cells in zip(part.y, part.cells, strict=True)
             ]
-            yield f"{prose(part.title)}\n\n"
+            yield f"{line((part.title,))}\n\n"
             names = " | ".join(prose(label) for label in part.x)
             head = [
                 f"| {prose(part.y_label)} ↓ {prose(part.x_label)} → | {names} |",
                 "| --- |" + " --- |" * len(part.x),
             ]
             yield from _leaf(head, rows, "", document, leaves)
+        case Timeline():
+            yield from _timeline(part, document, leaves)
         case MemoryMap():
             rows = [
                 f"| {span.first:,} … {span.last:,} | {_cell((span.label,))} |"
@@ -246,6 +251,30 @@ def _chart(chart: Chart, document: Document, leaves: list[_Leaf]) -> Iterator[_P
     names = " | ".join(prose(name) for name, _ in chart.series)
     head = [f"| {prose(chart.x_label)} | {names} |", "| --- |" + " --- |" * len(chart.series)]
     yield from _leaf(head, rows, "", document, leaves)
+
+
+def _timeline(timeline: Timeline, document: Document, leaves: list[_Leaf]) -> Iterator[_Part]:
+    yield f"{line((timeline.title,))}\n\n"
+    drawn = flow(timeline)
+    if drawn:
+        yield f"```mermaid\n{drawn}\n```\n\n"
+    rows = [f"| {_cell((m.label,))} | {_cell((m.text,))} |" for m in timeline.moments]
+    yield from _leaf(["| | |", "| --- | --- |"], rows, "", document, leaves)
+
+
+def flow(timeline: Timeline) -> str:
+    """The timeline as a flow chart of Mermaid, "" where it is too short or too long for one."""
+    moments = timeline.moments
+    if not 2 <= len(moments) <= MOST_DRAWN:
+        return ""
+    lines = ["flowchart LR"]
+    lines += [
+        f'    n{number}["{_word(moment.label)}: {_word(moment.text)[:40]}"]:::{moment.tone}'
+        for number, moment in enumerate(moments)
+    ]
+    lines.append("    " + " --> ".join(f"n{number}" for number in range(len(moments))))
+    lines += [f"    classDef {tone} stroke:{color},stroke-width:2px" for tone, color in TONES]
+    return "\n".join(lines)
 
 
 def mermaid(chart: Chart) -> str:

@@ -120,6 +120,7 @@ def _evidence(case: Record) -> Iterator[Block]:
             lines = [(int(number), str(text)) for number, text in shown["excerpt"]]
             yield Excerpt(str(source["file"]), int(source["line"]), lines)
         yield from _map(case, shown)
+        yield from _pipeline(case, shown)
         if shown["notes"]:
             yield Bullets([(str(note),) for note in shown["notes"]])
     table = _lanes(case)
@@ -173,6 +174,33 @@ def _map(case: Record, shown: Record) -> Iterator[Block]:
             ]
             yield MemoryMap(str(shown["tensor"]), size, None, spans[:SHOWN])
             return
+
+
+def _pipeline(case: Record, shown: Record) -> Iterator[Block]:
+    """Launches by pipeline stage and step of the shown trial, and where its findings are."""
+    for trial in case["trials"]:
+        if not all(trial[key] == shown[key] for key in ("variant", "lane", "point")):
+            continue
+        turns = trial["metrics"].get("launch_stages")
+        if not turns:
+            return
+        hit = {int(f["launch"]) for f in trial["findings"] if f["launch"] is not None}
+        stages = sorted({int(stage) for _, _, stage in turns})
+        rows: dict[int, list[tuple[str, str]]] = {stage: [] for stage in stages}
+        for first, last, stage in turns:
+            bad = any(int(first) <= launch <= int(last) for launch in hit)
+            text = f"{first}-{last}" + " ✗" * bad
+            rows[int(stage)].append((text, "bad" if bad else "plain"))
+        longest = max(map(len, rows.values()))
+        yield Grid(
+            title="Launches by pipeline stage and step; ✗: with findings",
+            x_label="step",
+            y_label="stage",
+            x=[str(step) for step in range(longest)],
+            y=[str(stage) for stage in stages],
+            cells=[row + [("", "plain")] * (longest - len(row)) for row in rows.values()],
+        )
+        return
 
 
 def _short(finding: Record) -> str:

@@ -22,12 +22,14 @@ from specrepro.repro.report.document import (
     Grid,
     Link,
     MemoryMap,
+    Moment,
     Mono,
     Paragraph,
     Section,
     Span,
     Strong,
     Table,
+    Timeline,
 )
 from specrepro.repro.report.html_page import html
 
@@ -94,6 +96,7 @@ def holding(text: str) -> Document:
         Chart(text, text, text, [text], [(text, [1.0])], "bar"),
         Grid(text, text, text, [text], [text], [[(text, "bad")]]),
         MemoryMap(text, 10, None, [Span(8, 12, text, True)]),
+        Timeline(text, [Moment(text, text, "bad"), Moment(text, text, "good")]),
         Folded(text, [Section(text, [Paragraph(line)])]),
     ]
     return Document(text, line, "bad", parts, text, text, text, [(text, 1)])

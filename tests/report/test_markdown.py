@@ -19,16 +19,19 @@ from specrepro.repro.report.document import (
     Excerpt,
     Facts,
     Folded,
+    Grid,
     Link,
     MemoryMap,
+    Moment,
     Mono,
     Paragraph,
     Section,
     Span,
     Strong,
     Table,
+    Timeline,
 )
-from specrepro.repro.report.markdown import BREAK, LIMIT, markdown, mermaid, prose
+from specrepro.repro.report.markdown import BREAK, LIMIT, flow, markdown, mermaid, prose
 
 HOSTILE = [
     "</details><script>alert(1)</script>",
@@ -65,6 +68,8 @@ def holding(text: str) -> Document:
             Excerpt(text, 3, [(2, "a"), (3, text)]),
             Chart(text, text, text, [text, "b"], [(text, [1.0, 2.0])]),
             MemoryMap(text, 10, None, [Span(1, 2, text, True)]),
+            Grid(text, text, text, [text], [text], [[(text, "bad")]]),
+            Timeline(text, [Moment(text, text, "bad"), Moment(text, text, "good")]),
             Folded(text, [Paragraph(line)]),
             Section(text, [Paragraph(line)]),
         ],
@@ -109,7 +114,7 @@ def test_hostile_text_does_nothing(text: str) -> None:
     assert not any(t.type in ("hr", "blockquote_open", "ordered_list_open") for t in found)
     drawn = [t for t in found if t.type == "fence" and t.info == "mermaid"]
     # a text that is too long leaves no room for it
-    assert len(drawn) == (text != "x" * 5_000)
+    assert len(drawn) == 2 * (text != "x" * 5_000)
     raw = "".join(token.content for token in found if token.type == "html_block")
     assert raw.count("<details>") == raw.count("</details>") <= 1
 
@@ -172,6 +177,13 @@ def test_a_chart_is_drawn_and_its_numbers_are_there() -> None:
     written = markdown(Document("t", ("r",), "bad", [chart], "w", "r", "v"))
     assert "| 117 | 4 |" in written
     assert "| 118 | 3 |" in written
+
+
+def test_a_timeline_is_drawn_in_words_that_mermaid_cannot_take_for_its_own() -> None:
+    moments = [Moment('0.1 "] --> x', "bad", "bad"), Moment("0.2", "good", "good")]
+    drawn = flow(Timeline("t", moments))
+    assert '    n0["0.1    --  x: bad"]:::bad\n    n1["0.2: good"]:::good\n    n0 --> n1\n' in drawn
+    assert flow(Timeline("t", moments[:1])) == flow(Timeline("t", moments * 30)) == ""
 
 
 def test_a_chart_with_gaps_is_a_table_only() -> None:
