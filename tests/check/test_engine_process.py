@@ -64,6 +64,14 @@ def gone(folder: Path) -> bool:
     return False
 
 
+def emptied(folder: Path) -> bool:
+    for _ in range(200):
+        if not list(folder.iterdir()):
+            return True
+        time.sleep(0.05)
+    return False
+
+
 @pytest.mark.parametrize(
     ("then", "reason"),
     [("exit 0", ""), ("exit 3", "ended with status 3"), ("kill -9 $$", "ended by SIGKILL")],
@@ -82,13 +90,20 @@ def test_an_engine_ends_with_the_process_that_drives_it_however_that_ends(
     end: signal.Signals, tmp_path: Path
 ) -> None:
     engine(tmp_path, "sleep 600")
-    driving = subprocess.Popen([sys.executable, "-c", DRIVE, str(tmp_path)], stderr=subprocess.PIPE)
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    driving = subprocess.Popen(
+        [sys.executable, "-c", DRIVE, str(tmp_path)],
+        stderr=subprocess.PIPE,
+        env=os.environ | {"TMPDIR": str(scratch)},
+    )
     try:
         assert len(started(tmp_path)) == 2
     finally:
         os.kill(driving.pid, end)
         driving.communicate(timeout=30)
     assert gone(tmp_path)
+    assert emptied(scratch)
 
 
 @pytest.mark.parametrize("where", ["", f"> {process.OBSERVATIONS}"])

@@ -52,6 +52,7 @@ CHANGES: Mapping[str, str] = {
     "unguarded_draft": "runner V1 drafts past max_model_len: gate open, positions not masked",
     "stale_metadata": "runner V2 keeps the attention metadata of a step's first loop pass",
     "stale_slots": "runner V2 keeps the slots and the metadata of a step's first loop pass",
+    "target_length": "runner V1 lets its draft go as far as the target does, which ends the fault",
 }
 
 

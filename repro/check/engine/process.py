@@ -110,12 +110,13 @@ def drive(
     furnish(folder)
     if shutil.which(python) is None:
         raise UntestableError(f"{quoted(str(python))} is no program that can be started")
-    command = [sys.executable, "-I", "-S", str(resources(__package__) / "reaper.py")]
-    command += [str(python), "-I", "-u", "-c", START, str(folder / "code"), str(folder / JOB)]
+    reaper = [sys.executable, "-I", "-S", str(resources(__package__) / "reaper.py")]
+    command = [str(python), "-I", "-u", "-c", START, str(folder / "code"), str(folder / JOB)]
     # stages of an engine talk through sockets there, whose paths may have 107 bytes
     with tempfile.TemporaryDirectory(prefix="sr-", ignore_cleanup_errors=True) as scratch:
         (Path(scratch) / "tmp").mkdir()
         variables = environment(Path(scratch), caches, variables)
+        command = [*reaper, scratch, *command]
         return _watched(command, folder / LOG, Path(scratch), variables, seconds, watched)
 
 

@@ -1,10 +1,11 @@
-"""Starts one command and ends whatever is left of it: `python -I -S reaper.py COMMAND...`.
+"""Starts one command and ends whatever is left of it: `python -I -S reaper.py SCRATCH COMMAND...`.
 
 An engine's workers outlive the process that started them, and may leave its group and session. This
 process is made the reaper of its orphans, so none of them can get out of its reach. It ends all of
 them when the command has ended, and at once when its own stdin is closed, which happens however
-its parent ends. One JSON object on stdout: `status` (negative: a signal), `left` (how many
-processes were still there), `contained` (whether the system made it their reaper).
+its parent ends; then it removes the folder SCRATCH, which nobody else may be left to do. One JSON
+object on stdout: `status` (negative: a signal), `left` (how many processes were still there),
+`contained` (whether the system made it their reaper).
 
 Standard library only; it is started as a file.
 """
@@ -15,6 +16,7 @@ import ctypes
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -88,7 +90,7 @@ def main() -> None:
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     child = subprocess.Popen(
-        sys.argv[1:],
+        sys.argv[2:],
         stdin=subprocess.DEVNULL,
         stdout=2,
         stderr=2,
@@ -108,6 +110,7 @@ def main() -> None:
         if status is None:
             child.wait()
     left = end_all()
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
     print(json.dumps({"status": status, "left": left, "contained": contained}), flush=True)
 
 

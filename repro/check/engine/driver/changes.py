@@ -1,4 +1,5 @@
-"""Changes made to an engine on purpose, to show that an oracle can see the fault they bring.
+"""Changes made to an engine on purpose: to show that an oracle can see the fault they bring, and to
+give a bisection a boundary where the releases have none.
 
 Each is asked for by name, and what came of it is never said of the engine as it is. A change that
 does not find what it changes raises: it was not made.
@@ -89,10 +90,36 @@ def _build_once(slots: bool) -> None:
         BlockTables.compute_slot_mappings = computed
 
 
+def target_length() -> None:
+    """Runner V1 drafts as far as its target goes: the gate takes the target's length, and the draft
+    gets rotary positions up to there. What a release without the fault of vllm#58080 would do."""
+    from vllm.v1.worker.gpu_model_runner import GPUModelRunner
+
+    runner: Any = GPUModelRunner
+    gate = getattr(runner, "_input_fits_in_drafter", None)
+    if gate is None:
+        raise RuntimeError("this release has no _input_fits_in_drafter")
+    done: set[int] = set()
+
+    def lengthened(self: Any, metadata: Any) -> Any:
+        if id(self) not in done:
+            done.add(id(self))
+            self.effective_drafter_max_model_len = self.max_model_len
+            for module in self.drafter.model.modules():
+                cache = getattr(module, "cos_sin_cache", None)
+                if cache is not None and len(cache) < self.max_model_len:
+                    module.max_position_embeddings = self.max_model_len
+                    module.cos_sin_cache = module._compute_cos_sin_cache().to(cache)
+        return gate(self, metadata)
+
+    runner._input_fits_in_drafter = lengthened
+
+
 CHANGES: dict[str, Callable[[], None]] = {
     "unguarded_draft": unguarded_draft,
     "stale_metadata": stale_metadata,
     "stale_slots": stale_slots,
+    "target_length": target_length,
 }
 
 
