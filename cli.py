@@ -1,40 +1,78 @@
-"""The command line: assembles the commands. Each imports what it needs when it runs."""
+"""The command line: which commands there are. Each is loaded when it is asked for."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections import UserDict
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from . import __version__
-from .repro.commands.attach import attach
-from .repro.commands.bisecting import bisect
-from .repro.commands.check import check
 from .repro.commands.conversion import pass_plain_values
-from .repro.commands.diagnose import diagnose
-from .repro.commands.doctor import doctor
-from .repro.commands.emulate import emulate
 from .repro.commands.ending import Escape, ended, for_git_bisect
-from .repro.commands.environments import app as environments
-from .repro.commands.explain import explain
-from .repro.commands.list_cases import list_cases
-from .repro.commands.new import new
-from .repro.commands.report import report
-from .repro.commands.run import run
-from .repro.commands.runs import app as runs
-from .repro.commands.sanitize import sanitize
-from .repro.commands.schema import schema
-from .repro.commands.session import app as session
-from .repro.commands.show import show
-from .repro.commands.watch import watch
 from .repro.report.console import COLOR, Color
+
+# name → module of repro/commands and what it calls the command, in the order of the help
+COMMANDS: Mapping[str, str] = {
+    "run": "run:run",
+    "check": "check:check",
+    "bisect": "bisecting:bisect",
+    "session": "session:app",
+    "report": "report:report",
+    "attach": "attach:attach",
+    "diagnose": "diagnose:diagnose",
+    "explain": "explain:explain",
+    "runs": "runs:app",
+    "environments": "environments:app",
+    "watch": "watch:watch",
+    "doctor": "doctor:doctor",
+    "list": "list_cases:list_cases",
+    "show": "show:show",
+    "schema": "schema:schema",
+    "new": "new:new",
+    "emulate": "emulate:emulate",
+    "sanitize": "sanitize:sanitize",
+}
+# what stands behind their own arguments is another program's command line
+PASSING_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+SETTINGS: Mapping[str, dict[str, Any]] = {"watch": PASSING_ON, "sanitize": PASSING_ON}
+
+
+class Loaded(UserDict[str, Any]):
+    """Commands by name, each loaded when it is asked for: all of them cost more than most of them.
+
+    Whoever asks for all, as the help and a shell's completion do, loads all.
+    """
+
+    def __init__(self, registered: Mapping[str, Any]) -> None:
+        super().__init__(dict.fromkeys(COMMANDS) | dict(registered))
+
+    def __getitem__(self, name: str) -> Any:
+        if self.data[name] is None:
+            self.data[name] = load(name)
+        return self.data[name]
+
+
+def load(name: str) -> Any:
+    """The command, or the group of commands, of a name in COMMANDS, as click's object."""
+    module, _, called = COMMANDS[name].partition(":")
+    found = getattr(import_module(f".repro.commands.{module}", __package__), called)
+    if not isinstance(found, typer.Typer):
+        command, found = found, typer.Typer(add_completion=False, rich_markup_mode=None)
+        found.command(name=name, context_settings=SETTINGS.get(name))(command)
+    return typer.main.get_command(found)
 
 
 class Commands(TyperGroup):
     """The group of all commands; exceptions leave it unchanged by typer."""
+
+    def __init__(self, *, commands: Any = None, **more: Any) -> None:
+        super().__init__(commands=Loaded(commands or {}), **more)  # type: ignore[arg-type]
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -52,28 +90,6 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command()(run)
-app.command()(check)
-app.command()(bisect)
-app.add_typer(session, name="session")
-app.command()(report)
-app.command()(attach)
-app.command()(diagnose)
-app.command()(explain)
-app.add_typer(runs, name="runs")
-app.add_typer(environments, name="environments")
-app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(
-    watch
-)
-app.command()(doctor)
-app.command(name="list")(list_cases)
-app.command()(show)
-app.command()(schema)
-app.command()(new)
-app.command()(emulate)
-app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(
-    sanitize
 )
 
 
@@ -105,17 +121,4 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     pass_plain_values()
-    _leave_out_all_but(sys.argv[1] if len(sys.argv) > 1 else "")
     sys.exit(for_git_bisect(ended(lambda: app(prog_name="specrepro")), sys.argv))
-
-
-def _leave_out_all_but(name: str) -> None:
-    """Keep the command of this name alone, if there is one: typer builds every one it knows."""
-    commands = [
-        c
-        for c in app.registered_commands
-        if (c.name or getattr(c.callback, "__name__", "")) == name
-    ]
-    groups = [group for group in app.registered_groups if group.name == name]
-    if commands or groups:
-        app.registered_commands, app.registered_groups = commands, groups

@@ -10,7 +10,10 @@ import typer
 from .options import Json
 
 app = typer.Typer(
-    help="The environments that builds run in.", no_args_is_help=False, rich_markup_mode=None
+    help="The environments that builds run in.",
+    no_args_is_help=False,
+    add_completion=False,
+    rich_markup_mode=None,
 )
 
 Folder = Annotated[

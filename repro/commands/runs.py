@@ -8,7 +8,9 @@ import typer
 
 from .options import Json, Quiet, Runs, Verbose
 
-app = typer.Typer(help="The stored runs.", no_args_is_help=False, rich_markup_mode=None)
+app = typer.Typer(
+    help="The stored runs.", no_args_is_help=False, add_completion=False, rich_markup_mode=None
+)
 
 Keep = Annotated[int, typer.Option("--keep", min=0, help="How many of the newest stay.")]
 Which = Annotated[str, typer.Argument(metavar="RUN", help="`latest`, an id or its beginning.")]

@@ -10,7 +10,9 @@ import typer
 from ..escape import printable
 from .options import Json, Runs
 
-app = typer.Typer(help="Bisections: status, log, corrections.", rich_markup_mode=None)
+app = typer.Typer(
+    help="Bisections: status, log, corrections.", add_completion=False, rich_markup_mode=None
+)
 
 Which = Annotated[
     str | None,

@@ -6,6 +6,7 @@ import ast
 
 # Modules that load others by a name made at run time, and what they load so.
 DYNAMIC = {
+    "cli": "a command, by its name on the command line",
     "repro.check.kernel.probes": "a probe of a kernel, by the name in a case file",
     "repro.check.probes": "a probe, by the name in a case file",
     "repro.check.probing.child": "of the standard library, what cannot be loaded after the lock",
