@@ -23,7 +23,7 @@ SOMETHING_ELSE = -1.0
 RESTART_MINUTES = 5
 ROOT_MINUTES = 10
 LEAST_BITS = 0.03
-MOST = 4
+MOST = 3
 MOST_ASKED = 6
 # Where a class says nothing of an experiment: the fault comes again, more likely than not.
 UNSAID: Outcomes = {"again": 0.7, "clean": 0.3}

@@ -22,8 +22,8 @@ SHORT = {
     "-O": "--compilation-config",
     "-sc": "--speculative-config",
 }
-SECRET = re.compile(r"(api[-_]?key|token|secret|password|passwd|credential)s?$", re.IGNORECASE)
 ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
+ASSIGNMENT = re.compile(r"(?:--env=|-e)?([^=]*)(=?)(.*)", re.DOTALL)
 SPECULATIVE = "speculative-config"
 LONGEST = 4_000  # characters of a command; beyond them it is no start command any more
 UNTOLD = "…"
@@ -51,9 +51,15 @@ class Command(NamedTuple):
 
 
 def changed(command: Command | None, experiment: Experiment) -> str:
-    """The line to run for an experiment; "…" stands for a start command that is not known."""
+    """The line to run for an experiment; "…" stands for a start command that is not known.
+
+    "" where nothing is started anew: only requests are sent.
+    """
     if experiment.command:
         return experiment.command
+    levers = (experiment.set, experiment.drop, experiment.spec, experiment.env, experiment.wrap)
+    if not any(levers):
+        return ""
     if command is None or not command.words:
         return _untold(experiment)
     words = list(command.words)
@@ -147,19 +153,22 @@ def _assignment(word: str) -> str:
 
 
 def _safe(words: Sequence[str]) -> list[str]:
-    """The words with values of secrets replaced."""
+    """The words with values of secrets replaced, and what has the shape of one."""
+    from ..report.redact_rules import SECRETS, secret_name
+
     safe: list[str] = []
     hidden = False
     for word in words:
-        if hidden:
+        # `--env=NAME=VALUE` and `-eNAME=VALUE` hold an assignment
+        name, sign, value = ASSIGNMENT.fullmatch(word).groups()  # type: ignore[union-attr]
+        named = secret_name(name.lstrip("-"))
+        if hidden and not word.startswith("-"):
             safe.append("REMOVED")
-            hidden = False
-            continue
-        name, sign, _ = word.partition("=")
-        secret = SECRET.search(name) is not None and (bool(sign) or name.startswith("-"))
-        if secret and sign:
-            safe.append(f"{name}=REMOVED")
-            continue
-        hidden = secret
-        safe.append(word)
+        elif named and sign and value:
+            safe.append(f"{word[: -len(value)]}REMOVED")
+        else:
+            for rule in SECRETS:
+                word, _ = rule.apply(word)
+            safe.append(word)
+        hidden = named and not sign and word.startswith("-")
     return safe

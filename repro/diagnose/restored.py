@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .facts import Certainty, Fact, Value
@@ -12,28 +13,41 @@ from .facts import Certainty, Fact, Value
 # What a log hides stands for itself, and cannot be started with.
 HIDDEN = "***"
 SERVE = "vllm serve"
+# What starts a process; a list of arguments in a compose file or a manifest does not.
+PROGRAM = re.compile(
+    r"vllm serve|-m (vllm|sglang)|(docker|podman) run|sglang serve|trtllm-serve|llama-server"
+)
 
 
 def start_command(facts: Iterable[Fact]) -> str | None:
     """The start command of an incident; None where neither it nor its arguments were seen."""
     given = list(facts)
-    commands = [fact for fact in given if fact.kind == "command" and fact.get("line")]
+    commands = [fact for fact in given if fact.kind == "command" and _starts(fact)]
     commands.sort(key=lambda fact: fact.certainty is Certainty.CLAIMED)
     if commands:
         return str(commands[0].get("line")).strip().strip("`")
-    told = [f for f in given if f.kind == "engine_argument" and f.get("origin") == "given"]
-    return _restored(told) if told else None
+    for origin in ("given", "command"):
+        told = [f for f in given if f.kind == "engine_argument" and f.get("origin") == origin]
+        restored = _restored(told) if told else None
+        if restored:
+            return restored
+    return None
+
+
+def _starts(fact: Fact) -> bool:
+    line = str(fact.get("line") or "").lstrip()
+    return PROGRAM.search(line) is not None and not line.startswith("- ")
 
 
 def _restored(facts: Iterable[Fact]) -> str | None:
     plain: dict[str, Value] = {}
-    nested: dict[str, dict[str, Any]] = {}
+    nested: dict[str, Any] = {}
     for fact in facts:
         name, _, field = str(fact.get("name")).partition(".")
         if HIDDEN in str(fact.get("value")):
             continue
         if field:
-            nested.setdefault(name, {})[field] = fact.get("value")
+            _put(nested.setdefault(name, {}), field.split("."), fact.get("value"))
         else:
             plain[name] = fact.get("value")
     model = plain.pop("model_tag", None) or plain.get("model")
@@ -53,3 +67,13 @@ def _restored(facts: Iterable[Fact]) -> str | None:
     for name, fields in nested.items():
         words += [f"--{name.replace('_', '-')}", json.dumps(fields)]
     return shlex.join(words)
+
+
+def _put(into: dict[str, Any], path: Sequence[str], value: Value) -> None:
+    """A value at its place in nested mappings; one that another value bars is left out."""
+    for name in path[:-1]:
+        inner = into.setdefault(name, {})
+        if not isinstance(inner, dict):
+            return
+        into = inner
+    into.setdefault(path[-1], value)

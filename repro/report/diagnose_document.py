@@ -91,4 +91,5 @@ def _table(record: Record) -> Table:
 def _experiments(record: Record) -> Iterator[Block]:
     for number, row in enumerate(record["experiments"], start=1):
         yield Paragraph((f"{number}. {words.experiment(row)}",))
-        yield Code(row["command"], "sh")
+        if row["command"]:
+            yield Code(row["command"], "sh")

@@ -141,7 +141,8 @@ def _experiments(out: Console, record: Record) -> None:
     for number, row in enumerate(record["experiments"], start=1):
         said = Text.assemble((f"{number}  ", "bold"), printable(words.experiment(row)))
         _rows(out, iter([("next" if number == 1 else "", "bold", said)]))
-        _whole(out, Text(" " * INDENT + printable(row["command"]), "cyan"))
+        if row["command"]:
+            _whole(out, Text(" " * INDENT + printable(row["command"]), "cyan"))
 
 
 def _fixes(record: Record, verbose: bool) -> Iterator[tuple[str, str, Text]]:

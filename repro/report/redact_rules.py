@@ -245,7 +245,8 @@ _TRAFFIC = re.compile(
     re.MULTILINE,
 )
 
-RULES: Sequence[Rule] = (
+# What is secret wherever it stands.
+SECRETS: Sequence[Rule] = (
     rule("private key", _PEM, whole("private key")),
     rule("login in a URL", _LOGIN, lambda m: f"{m[1]}{mark('login')}@"),
     rule("signature in a URL", _SIGNED, _tail("signature")),
@@ -255,6 +256,9 @@ RULES: Sequence[Rule] = (
         for kind, shape in SHAPES.items()
     ),
     Rule("value of a secret name", _named),
+)
+RULES: Sequence[Rule] = (
+    *SECRETS,
     rule("prompt or output", _TRAFFIC, _tail("text of a user")),
     rule("home directory", _HOME, lambda m: "~"),
     rule("home directory", _WINDOWS_HOME, lambda m: "~"),

@@ -82,6 +82,24 @@ def test_the_page_says_the_record_and_is_stored(specrepro: Run) -> None:
     assert specrepro("runs", "show", "--json").stdout.count("specrepro/diagnose@1") == 1
 
 
+def test_commands_are_whole_lines_that_can_be_pasted(specrepro: Run, tmp_path: Path) -> None:
+    command = "vllm serve Qwen/Qwen3.6-27B-FP8 --tensor-parallel-size 2 --max-num-seqs 8 " + (
+        "--served-model-name a-name-that-makes-this-longer-than-any-terminal-is-wide " * 2
+    )
+    page = tmp_path / "issue.md"
+    log = CLEAN.read_text(encoding="utf-8")
+    page.write_text(f"It dies.\n\n```\n{command}\n```\n\n```\n{log}```\n", encoding="utf-8")
+    found = record(specrepro("diagnose", page, KERNEL, "--json"))
+    commands = [row["command"] for row in found["experiments"] if row["command"]]
+    assert 0 < len(found["experiments"]) <= 3
+    assert any("--served-model-name" in one for one in commands)
+    lines = [line.strip() for line in specrepro("diagnose", page, KERNEL).stdout.splitlines()]
+    said = specrepro("diagnose", page, KERNEL, "--format", "markdown").stdout
+    for one in commands:
+        assert one in lines
+        assert f"\n```sh\n{one}\n```" in said
+
+
 def test_a_log_may_be_packed_or_come_through_a_pipe(specrepro: Run, tmp_path: Path) -> None:
     packed = tmp_path / "crash.log.gz"
     packed.write_bytes(gzip.compress(CLEAN.read_bytes()))

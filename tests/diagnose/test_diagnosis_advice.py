@@ -139,6 +139,33 @@ def test_secrets_of_a_command_are_not_printed() -> None:
     assert "REMOVED" in printed
 
 
+@pytest.mark.parametrize(
+    "word",
+    [
+        "--env=HF_TOKEN=s3cr3t-value",
+        "-eAWS_SECRET_ACCESS_KEY=s3cr3t-value",
+        "-e WANDB_API_KEY=s3cr3t-value",
+        "--ssl-keyfile-password s3cr3t-value",
+        '--kv-transfer-config \'{"api_key": "s3cr3t-value"}\'',
+        "--otlp-traces-endpoint https://me:s3cr3t-value@host/x",
+    ],
+)
+def test_a_secret_is_found_wherever_a_command_holds_it(word: str) -> None:
+    printed = lever("eager", f"docker run {word} vllm/vllm-openai:v0.27.1 --model M")
+    assert "s3cr3t" not in printed
+    assert printed.endswith("vllm/vllm-openai:v0.27.1 --model M --enforce-eager")
+
+
+def test_options_whose_names_only_look_secret_keep_their_values() -> None:
+    line = "vllm serve M --max-num-batched-tokens 8192 --hf-overrides.a 1 --tokenizer-mode auto"
+    assert lever("eager", line) == f"{line} --enforce-eager"
+
+
+def test_where_nothing_is_started_anew_there_is_no_command() -> None:
+    assert lever("length-pair", "vllm serve M") == ""
+    assert changed(None, KNOWN.experiments["salted"]) == ""
+
+
 @pytest.mark.parametrize("line", ["vllm serve 'open", "", "x" * 5000, "vllm serve \x1b[31m"])
 def test_what_is_no_command_is_not_shown_as_one(line: str) -> None:
     assert Command.of(line) is None
@@ -159,6 +186,21 @@ def test_a_command_is_put_together_from_the_arguments_that_the_log_has() -> None
     assert "--enable-prefix-caching" in words
     config = json.loads(words[words.index("--speculative-config") + 1])
     assert config == {"method": "mtp", "num_speculative_tokens": 4}
+
+
+def test_the_arguments_of_a_compose_file_become_a_command() -> None:
+    text = (
+        "    image: vllm/vllm-openai:v0.26.0\n    command:\n      - --model\n      - O/M\n"
+        '      - --hf-overrides\n      - \'{"rope": {"type": "yarn", "factor": 4.0}}\'\n'
+        '      - --max-num-seqs\n      - "8"\n'
+    )
+    command = start_command(read_text("compose.yaml", text).facts)
+    assert command is not None
+    words = shlex.split(command)
+    assert words[:3] == ["vllm", "serve", "O/M"]
+    assert words[words.index("--max-num-seqs") + 1] == "8"
+    overrides = json.loads(words[words.index("--hf-overrides") + 1])
+    assert overrides == {"rope": {"type": "yarn", "factor": 4.0}}
 
 
 CRASH = {

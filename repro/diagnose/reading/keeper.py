@@ -45,12 +45,12 @@ _OWN: Mapping[str, tuple[str, ...]] = {
 _SECRETS = lazily(
     r"(?i)(api[-_]?keys?['\"]?\s{0,2}[=: ]\s{0,2}[\[('\"]{0,3}|"
     r"(?:token|secret|password)['\"]?\s{0,2}[=:]\s{0,2}['\"]{0,2}|bearer )[\w\-./+=]{6,}"
-    r"|\b(?:hf|sk|ghp|gho|github_pat|glpat|xox[abp])[_-][\w\-]{8,}"
+    r"|\b(?:hf_[a-z0-9]{10,}|(?:sk|ghp|gho|github_pat|glpat|xox[abp])[_-][\w\-]{8,})"
 )
 # One of these is in whatever the pattern finds; looking for them is cheaper.
 _HINTS = (
     "api_key", "api-key", "apikey", "token=", "token:", "token'", 'token"', "token ", "secret",
-    "password", "bearer ", "hf_", "hf-", "sk_", "sk-", "ghp", "gho", "github_pat", "glpat", "xox",
+    "password", "bearer ", "hf_", "sk_", "sk-", "ghp", "gho", "github_pat", "glpat", "xox",
 )  # fmt: skip
 
 
