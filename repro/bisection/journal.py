@@ -1,8 +1,8 @@
 """The journal of a search: a header that says of what, then one line for each event, in order.
 
 Lines are appended, each forced to the disk before the next trial starts, and never rewritten: to
-take something back is a line too. Whatever ends the process, at most the line being written is cut; it
-has no line end, is no part of the journal, and is cut off before the next one is written.
+take something back is a line too. Whatever ends the process, at most the line being written is
+cut; it has no line end, is no part of the journal, and is cut off before the next one is written.
 """
 
 from __future__ import annotations
