@@ -6,7 +6,6 @@ import errno
 import os
 import platform
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -119,6 +118,8 @@ def _write_log(error: BaseException) -> Path:
 
 
 def _log_folder() -> Path:
+    import tempfile
+
     from platformdirs import user_log_path
 
     folder = user_log_path("specrepro", appauthor=False)

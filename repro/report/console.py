@@ -10,12 +10,13 @@ import os
 import sys
 from contextvars import ContextVar
 from enum import StrEnum
-from typing import Any, NoReturn
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Any
 
 from ..errors import CaseError, SpecreproError
 from ..escape import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class Color(StrEnum):
@@ -30,18 +31,15 @@ class Color(StrEnum):
 COLOR: ContextVar[Color] = ContextVar("color", default=Color.AUTO)
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> NoReturn:
-        """Rich would exit 1 here, which is a verdict; the command line has its own way out."""
-        raise  # called while the BrokenPipeError is handled
-
-
 def console(*, stderr: bool = False) -> Console:
     """A console on stdout (data) or stderr (the rest) that honours --color, NO_COLOR and width.
 
     Text is printed as it is: no markup, no emoji codes, no highlighting of numbers. What came from
     outside goes through `printable` first.
     """
+    # loaded by those who print a page: JSON, a version or a help needs none of it
+    from .raising_console import RaisingConsole
+
     color = COLOR.get()
     if color is Color.AUTO and os.environ.get("NO_COLOR"):
         color = Color.NEVER
@@ -50,7 +48,7 @@ def console(*, stderr: bool = False) -> Console:
         Color.ALWAYS: {"force_terminal": True, "no_color": False},
         Color.NEVER: {"color_system": None, "no_color": True},
     }
-    return _Console(
+    return RaisingConsole(
         file=sys.stderr if stderr else sys.stdout,
         markup=False,
         emoji=False,

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+HEAVY = {"numpy", "pydantic", "pydantic_core", "yaml", "pynvml", "torch", "triton"}
 CODE = """
 import json, sys
 from specrepro import cli
@@ -29,12 +30,21 @@ def loaded(folder: Path, *arguments: str) -> tuple[int, set[str]]:
     return status, set(modules)
 
 
-def test_asking_for_the_version_loads_neither_numpy_nor_pydantic(tmp_path: Path) -> None:
-    status, modules = loaded(tmp_path, "--version")
-    assert status == 0
-    assert "specrepro" in modules
-    heavy = {"numpy", "pydantic", "pydantic_core", "yaml", "pynvml", "torch", "triton"}
-    assert modules & heavy == set()
+def test_the_version_and_a_help_load_neither_numpy_nor_pydantic_nor_rich(tmp_path: Path) -> None:
+    for asked in (("--version",), ("check", "--help"), ("--help",)):
+        status, modules = loaded(tmp_path, *asked)
+        assert status == 0
+        assert "specrepro" in modules
+        assert modules & (HEAVY | {"rich"}) == set(), asked
+
+
+def test_a_diagnosis_as_json_loads_no_rich_and_a_page_does(tmp_path: Path) -> None:
+    (tmp_path / "crash.log").write_text("CUDA error: an illegal memory access was encountered\n")
+    arguments = ("diagnose", "crash.log", "--runs", "kept")
+    status, modules = loaded(tmp_path, *arguments, "--json")
+    assert (status, modules & (HEAVY | {"rich"})) == (0, set())
+    status, modules = loaded(tmp_path, *arguments)
+    assert (status, modules & (HEAVY | {"rich"})) == (0, {"rich"})
 
 
 def test_listing_cases_loads_no_numpy(tmp_path: Path) -> None:
