@@ -51,7 +51,8 @@ READ = {"source"}
 class Plan:
     """What a command line asks. again: that command line. options: how to search releases.
     seconds: of one trial, None for what the depth allows. commit_index, variant: where wheels of
-    commits are, and which."""
+    commits are, and which. model: the user's, which the depth tries builds with. injected: the
+    change that the depth makes to some builds on purpose, {change, says, from, to}."""
 
     case: LoadedCase
     depth: Depth
@@ -64,6 +65,8 @@ class Plan:
     commit_index: str | None = None
     variant: str | None = None
     seconds: float | None = None
+    model: Path | None = None
+    injected: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,10 @@ def _asked(plan: Plan) -> dict[str, Any]:
         "repo": str(plan.repo.absolute()) if plan.repo else None,
         "commit_index": shown_url(plan.commit_index) if plan.commit_index else None,
         "variant": plan.variant,
+        # not kept where they are not given, so that sessions of before there were any go on
+        **({"deterministic": True} if plan.options.deterministic else {}),
+        **({"model": str(plan.model.absolute())} if plan.model else {}),
+        **({"injected": dict(plan.injected)} if plan.injected else {}),
     }
 
 
@@ -178,6 +185,7 @@ def _about(
         "depth": plan.depth.name,
         "looked_at": plan.depth.looked_at,
         "question": request["asked"]["question"],
+        "injected": request["asked"].get("injected"),
         "find": str(plan.options.find),
         # of this process: a session that was taken up again had more
         "traffic": {"requests": traffic[0], "bytes": traffic[1]},
@@ -201,6 +209,9 @@ def _search(
         stages.append(_commits(plan, bench, stages[0], repository, told, shown))
     last = next((s for s in reversed(stages) if s.result.kind is not Kind.NONE), None)
     if last is None or last.result.build is None or last.result.previous is None:
+        return stages, None
+    if plan.injected is not None:
+        # what differs between two releases did not make a boundary that was put between them
         return stages, None
     before, after = (_side(bench, last, b) for b in (last.result.previous, last.result.build))
     found = boundary(before, after)

@@ -25,6 +25,7 @@ from .verdicts import (
 )
 
 SCHEMA = "specrepro/bisect@1"
+COPIED = ("version", "file", "sha256", "commit", "injected")  # from the record of a trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def _trials(stage: Stage) -> list[dict[str, Any]]:
                     "reasons": _reasons(event.verdict, kept),
                     "seconds": round(event.seconds + event.setup, 3),
                     "log": event.log or None,
-                    **{k: kept.get(k) for k in ("version", "file", "sha256", "commit")},
+                    **{k: kept.get(k) for k in COPIED},
                 }
             )
     return rows
@@ -160,6 +161,7 @@ def _row(stage: str, build: str, number: int, verdict: str, by: str = "trial") -
         "file": None,
         "sha256": None,
         "commit": None,
+        "injected": None,
     }
 
 

@@ -129,7 +129,8 @@ def search(quest: Quest, bench: Bench, told: Told, shown: Shown) -> tuple[Journa
             seen = trials.run(bench, candidates[trial.build], trial.number)
             journal.append(seen)
             engine.add(seen)
-            shown(narrowed(quest, engine, seen))
+            row = trials.row_of(bench.folder, seen) or {}
+            shown(narrowed(quest, engine, seen, str(row.get("injected") or "")))
     return journal, step
 
 
@@ -187,14 +188,15 @@ def next_step(quest: Quest, engine: Search) -> Sequence[Trial] | Result:
     return scanned(quest.line.builds, engine.events, quest.options.find, quest.line.unavailable)
 
 
-def narrowed(quest: Quest, engine: Search, seen: Observation) -> str:
-    """A trial in one line: what came of it, what is left, how long that may take."""
+def narrowed(quest: Quest, engine: Search, seen: Observation, injected: str = "") -> str:
+    """A trial in one line: what came of it, what is left, how long that may take. injected: the
+    change that was made to the build on purpose."""
     verdict = seen.verdict
     match verdict:
         case Bad(signature=said):
             what = f"bad   {said}"
         case Good():
-            what = "good"
+            what = f"good   with {injected} injected" if injected else "good"
         case Other(signature=said):
             what = f"another fault   {said}"
         case Untestable(reason=said):

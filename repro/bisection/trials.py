@@ -83,7 +83,8 @@ def verdict(row: Mapping[str, Any], build: str) -> Verdict:
         reason = f"the wheel of commit {build[:12]} was built from {row['commit'][:12]}"
         return Untestable(reason, "wheel of another commit")
     if row["verdict"] == BuildVerdict.AFFECTED:
-        return Bad(" + ".join(dict.fromkeys(acting["defect"] for acting in row["exposure"])))
+        said = " + ".join(dict.fromkeys(acting["defect"] for acting in row["exposure"]))
+        return Bad(f"{said} (injected: {row['injected']})" if row.get("injected") else said)
     if row["verdict"] == BuildVerdict.NOT_AFFECTED:
         return Good()
     for one in row["evidence"]:

@@ -68,6 +68,18 @@ Variant = Annotated[
     str | None,
     typer.Option("--variant", metavar="NAME", help="Which wheels of a commit, as in cu130."),
 ]
+Inject = Annotated[
+    str | None,
+    typer.Option(
+        "--inject",
+        metavar="CHANGE@RANGE",
+        help="Depth engine: a boundary of our making, to try the search out.",
+    ),
+]
+Deterministic = Annotated[
+    bool,
+    typer.Option("--deterministic", help="Every trial of a bad build shows it: one trial an end."),
+]
 Confidence = Annotated[
     float, typer.Option("--confidence", help="Where a trial does not decide: when to stop.")
 ]
@@ -100,6 +112,8 @@ def bisect(
     pin: Pin = None,
     default_only: DefaultOnly = False,
     model: Model = None,
+    inject: Inject = None,
+    deterministic: Deterministic = False,
     pre: Pre = False,
     yanked: Yanked = False,
     repo: Repo = None,
@@ -126,6 +140,7 @@ def bisect(
     from ..case import load_cases
     from ..check import survey
     from ..check.builds import Builds
+    from ..check.engine.injection import injection
     from ..report.bisect_document import bisect_document
     from ..report.bisect_page import print_bisect
     from ..report.console import console, print_json
@@ -145,6 +160,7 @@ def bisect(
     options = Options(
         find=sought,
         exact=depth in EXACT,
+        deterministic=deterministic,
         confidence=confidence,
         ends_given=good is not None,
         budget_seconds=budget,
@@ -160,7 +176,7 @@ def bisect(
     ):
         plan = Plan(
             case=loaded[0],
-            depth=depth_of(depth, model=model, cache=cache, told=told),
+            depth=depth_of(depth, model=model, inject=inject, cache=cache, told=told),
             question=question,
             wish=Wish(vllm, oldest, newest, pre, yanked, allow_full_download),
             options=options,
@@ -170,6 +186,8 @@ def bisect(
             commit_index=commit_index,
             variant=variant,
             seconds=timeout,
+            model=model,
+            injected=injection(inject).record() if inject else None,
         )
         folder = store.runs_folder(runs)
         report = investigate(plan, builds, folder, anew=restart, told=told, shown=shown)
@@ -223,8 +241,8 @@ def _again(given: Mapping[str, Any]) -> str:
     words = ["specrepro", "bisect", str(given["case"])]
     for name in (
         "good", "bad", "find", "vllm", "scan", "depth", "defect", "with_", "pin", "default_only",
-        "model", "pre", "yanked", "repo", "commit_index", "variant", "budget", "max_trials",
-        "cache", "offline", "allow_full_download", "timeout", "runs",
+        "model", "inject", "deterministic", "pre", "yanked", "repo", "commit_index", "variant",
+        "budget", "max_trials", "cache", "offline", "allow_full_download", "timeout", "runs",
     ):  # fmt: skip
         option, value = "--" + name.strip("_").replace("_", "-"), given[name]
         if value is True:

@@ -63,6 +63,7 @@ def depth_of(
     python: Path | None = None,
     model: Path | None = None,
     controls: bool = False,
+    inject: str | None = None,
     cache: Path | None = None,
     told: Callable[[str], None] = lambda line: None,
 ) -> Door:
@@ -70,13 +71,17 @@ def depth_of(
     none, and for an option of another depth."""
     if name == "engine":
         from ..check.engine.depth import EngineDepth
+        from ..check.engine.injection import injection
         from ..check.engine.places import Given
         from ..check.environments.session import Environments
 
         environments = Environments(told=told)
         place = environments if python is None else Given(environments, python)
-        return EngineDepth(place, model=model, controls=controls)
-    for option, given in (("--python", python), ("--model", model), ("--controls", controls)):
+        changed = injection(inject) if inject else None
+        return EngineDepth(place, model=model, controls=controls, inject=changed)
+    for option, given in (
+        ("--python", python), ("--model", model), ("--controls", controls), ("--inject", inject),
+    ):  # fmt: skip
         if given:
             raise UsageError(f"{option} is for an engine that runs", hint="--depth engine")
     if name == "source":

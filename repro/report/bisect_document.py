@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .bisect_page import changed, name, outcome, wanted
+from .bisect_page import changed, injected, name, outcome, wanted
 from .document import (
     Block,
     Bullets,
@@ -64,6 +64,8 @@ def _sentence(record: Record) -> Line:
         line.append(f", {side} {name(result['previous'])}")
     if result["kind"] != "none":
         line.append(f", {result['confidence']:.1%} sure")
+    if record.get("injected"):
+        line.append(", of a change that was injected on purpose")
     return (*line, f": {record['title']}.")
 
 
@@ -76,6 +78,8 @@ def _about(record: Record) -> Iterator[tuple[str, Line]]:
     words += [f"with {one} {value} in every build" for one, value in asked["with"].items()]
     words += ["defaults only"] if asked["default_only"] else []
     yield "asked", (", ".join(words) or "every defect of the case, in any supported setting",)
+    if change := record.get("injected"):
+        yield "injected", (injected(change),)
     for note in record["result"]["notes"]:
         yield "note", (str(note),)
     said = record["environment"]
@@ -161,7 +165,7 @@ def _stage(record: Record, stage: Record) -> Iterator[Block]:
         [
             (Mono(name(row["build"])),),
             (Strong(str(row["verdict"])), " (a person)" if row["by"] == "person" else ""),
-            (str(row["signature"] or "; ".join(row["reasons"])),),
+            (_why(row),),
             (f"{row['seconds']:.1f}",),
             (Mono(str(row["log"] or "–")),),
         ]
@@ -179,6 +183,13 @@ def _stage(record: Record, stage: Record) -> Iterator[Block]:
             for one in stage["timeline"]["builds"]
         ]
         yield Folded("Every build", [Table(("build", "verdict"), states)])
+
+
+def _why(row: Record) -> str:
+    if row["signature"]:
+        return str(row["signature"])
+    changed = [f"with {row['injected']} injected"] if row.get("injected") else []
+    return "; ".join([*changed, *map(str, row["reasons"])])
 
 
 def _unobserved(record: Record) -> Iterator[Line]:

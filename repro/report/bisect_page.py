@@ -67,6 +67,8 @@ def _headline(record: Record) -> Text:
         text.append(f" · {last}: {name(result['previous'])}")
     if 0 < result["confidence"] < 1:
         text.append(f" · {result['confidence']:.0%} sure")
+    if record.get("injected"):
+        text.append(" · of a change that was injected", "bold yellow")
     return text
 
 
@@ -83,7 +85,21 @@ def _about(record: Record) -> Text:
     words += ["defaults only"] if asked["default_only"] else []
     if words:
         text.append("\nasked: " + printable(", ".join(words)), "dim")
+    if change := record.get("injected"):
+        text.append("\n" + printable(injected(change)), "yellow")
     return text
+
+
+def injected(change: Record) -> str:
+    """A change that was made on purpose, to which builds, and what a boundary then is."""
+    ends = [
+        f"from {change['from']}" * bool(change["from"]),
+        f"to {change['to']}" * bool(change["to"]),
+    ]
+    return (
+        f"injected on purpose into the builds {' '.join(filter(None, ends))}: {change['change']}: "
+        f"{change['says']}; a boundary is that of this change, and none of the releases"
+    )
 
 
 def _timeline(record: Record, stage: Record) -> Table:
@@ -109,7 +125,9 @@ def _timeline(record: Record, stage: Record) -> Table:
 def _why(row: Record) -> str:
     if row["by"] == "person":
         return "marked by a person"
-    return str(row["signature"] or ("" if row["verdict"] == "good" else "; ".join(row["reasons"])))
+    changed = f"with {row['injected']} injected" if row.get("injected") else ""
+    said = changed if row["verdict"] == "good" else "; ".join(row["reasons"])
+    return str(row["signature"] or said)
 
 
 def _facts(record: Record, *, verbose: bool) -> Table:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 HERE = Path(__file__).parent
 BEHAVIOUR = json.loads((HERE / "behaviour.json").read_text())
@@ -32,15 +32,28 @@ class Config(SimpleNamespace):
 
 
 class GPUModelRunner:
-    pass
+    def __init__(self, k, target, draft):
+        self.num_spec_tokens = k
+        self.max_model_len = target
+        self.effective_drafter_max_model_len = draft
+        model = SimpleNamespace(modules=lambda: [SimpleNamespace()])
+        self.drafter = SimpleNamespace(model=model)
+
+    def _input_fits_in_drafter(self, metadata):
+        return metadata.max_seq_len + self.num_spec_tokens <= self.effective_drafter_max_model_len
 
 
 GPUModelRunner.__module__ = "vllm.v1.worker.cpu_model_runner"
+if BEHAVIOUR.get("runner") != "unknown":
+    # where changes look for it
+    found = ModuleType("vllm.v1.worker.gpu_model_runner")
+    found.GPUModelRunner = GPUModelRunner
+    sys.modules[found.__name__] = found
 
 
 class Engine:
     def __init__(self, k, target, draft, arguments):
-        self.k, self.draft = k, draft
+        self.k = k
         self.running = {}
         self.totals = {"drafts": 0, "draft_tokens": 0, "accepted_tokens": 0}
         self.per_position = [0] * k
@@ -55,8 +68,8 @@ class Engine:
                 enable_prefix_caching=arguments["enable_prefix_caching"], block_size=128
             ),
         )
-        runner = GPUModelRunner()
-        driver_worker = SimpleNamespace(worker=SimpleNamespace(model_runner=runner))
+        self.runner = GPUModelRunner(k, target, draft)
+        driver_worker = SimpleNamespace(worker=SimpleNamespace(model_runner=self.runner))
         executor = SimpleNamespace(driver_worker=driver_worker)
         self.engine_core = SimpleNamespace(engine_core=SimpleNamespace(model_executor=executor))
 
@@ -79,7 +92,8 @@ class Engine:
         for name, r in list(self.running.items()):
             length = len(r.prompt) + len(r.said)
             made = 1
-            r.fits = length + (0 if r.real is None else self.k) + self.k <= self.draft
+            longest = length + (0 if r.real is None else self.k)
+            r.fits = self.runner._input_fits_in_drafter(SimpleNamespace(max_seq_len=longest))
             if r.real is not None:
                 made = 1 + self.k if r.real else 1
                 if self.k:

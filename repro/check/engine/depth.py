@@ -17,8 +17,9 @@ from ..exposure import Value
 from ..tree import Build
 from . import process
 from .answer import Answer, Played, Row, Sign
-from .declare import EngineSpec
+from .declare import CHANGES, EngineSpec
 from .experiments import Done, Experiment, experiments, judge
+from .injection import Injection
 from .observe import log_exception, log_lines, log_tail, read
 from .oracles import oracle
 from .start import Start, clear, runner_of, served, write
@@ -44,17 +45,25 @@ class EngineDepth:
     """Plays the experiment of a case on an engine. A `Depth`.
 
     model: a model of the user's in place of the tiny one. controls: play those of the case too.
+    inject: a change that is made to some builds on purpose; the record of such a build names it,
+    and what it says is said of the change.
     """
 
     name = "engine"
     looked_at = "a whole engine with a small model (depth engine), in the settings that are named"
 
     def __init__(
-        self, environments: Environments, *, model: Path | None = None, controls: bool = False
+        self,
+        environments: Environments,
+        *,
+        model: Path | None = None,
+        controls: bool = False,
+        inject: Injection | None = None,
     ) -> None:
         self.environments = environments
         self.model = model
         self.controls = controls
+        self.inject = inject
 
     def answer(self, spec: str, builds: Opener, asked: Asked) -> dict[str, Any]:
         engine = self.spec(asked)
@@ -70,7 +79,12 @@ class EngineDepth:
         environment = self.environments.of(spec)
         try:
             folder = _free(asked.folder, environment.version)
+            change = ""
+            if self.inject is not None and self.inject.holds(environment.version):
+                change = self.inject.change
             for experiment in wanted:
+                if change:
+                    experiment = replace(experiment, change=change)
                 one, played = self._play(engine, experiment, environment, folder, asked)
                 done.append(one)
                 rows += _rows(one, folder.name)
@@ -83,6 +97,9 @@ class EngineDepth:
                 "environment",
             )
             notes = [*_limits(environment, self.model), *environment.notes]
+            if change:
+                said = f"{change}: {CHANGES[change]}"
+                notes.insert(0, f"injected on purpose, and not of this build: {said}")
         finally:
             self.environments.release(environment)
             shutil.rmtree(asked.folder / CACHES, ignore_errors=True)
@@ -91,7 +108,8 @@ class EngineDepth:
             rows.append(_row(None, row, None, ""))
         judgement = judge(engine, asked.defects, asked.question, done)
         notes += [reason for reason in judgement.reasons if reason.startswith("control ")]
-        return build_record(build, judgement, rows, ISOLATION, notes)
+        record = build_record(build, judgement, rows, ISOLATION, notes)
+        return record | ({"injected": change} if change else {})
 
     def spec(self, asked: Asked) -> EngineSpec:
         """The experiment of a case; UsageError where it has none, or the question cannot be asked
