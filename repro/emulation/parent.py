@@ -58,9 +58,10 @@ class Emulated:
     status: Exit
 
 
-def emulate_file(request: Request) -> Emulated:
+def emulate_file(request: Request, children: Children | None = None) -> Emulated:
     """Compile and execute. UsageError (CaseError) for what the request or the argument file has
-    wrong; a kernel that cannot be compiled or executed is a record with `unsupported`.
+    wrong; a kernel that cannot be compiled or executed is a record with `unsupported`. children:
+    among which its processes are, where somebody else may end them.
     """
     kind = language(request.kernel)
     shown = str(request.kernel)
@@ -81,10 +82,10 @@ def emulate_file(request: Request) -> Emulated:
     }
     try:
         if kind == "triton":
-            job["triton"] = _triton(_result({**job, "do": "compile"}, request))
+            job["triton"] = _triton(_result({**job, "do": "compile"}, request, children))
             job["block"] = [32 * job["triton"]["warps"], 1, 1]
             job["shared"] = job["triton"]["shared"]
-        result = _result({**job, "do": "emulate"}, request)
+        result = _result({**job, "do": "emulate"}, request, children)
         record = _record(request, job, result, None)
     except UsageError:
         raise
@@ -94,12 +95,12 @@ def emulate_file(request: Request) -> Emulated:
     return Emulated(record, Exit.FAULT if record["findings"] else Exit.OK)
 
 
-def _result(job: Mapping[str, Any], request: Request) -> dict[str, Any]:
+def _result(job: Mapping[str, Any], request: Request, children: Children | None) -> dict[str, Any]:
     """What a child makes of a job; KernelError where it ended without a whole result."""
     with tempfile.TemporaryDirectory(prefix="specrepro-emulate-") as name:
         directory = Path(name)
         (directory / "job.json").write_text(json.dumps(job), encoding="utf-8")
-        ending = run_child(directory, request.timeout, Children(), module=CHILD)
+        ending = run_child(directory, request.timeout, children or Children(), module=CHILD)
         path = directory / "result.json"
         if ending.reason or not path.is_file() or path.stat().st_size > LONGEST_RESULT:
             said = (directory / "stderr").read_text(encoding="utf-8", errors="replace").strip()

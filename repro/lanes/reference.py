@@ -19,14 +19,19 @@ from ..findings import bytes_past_end, ranges
 from ..ops import EVERYBODY, Array, Launch, Owners, Tensor
 from ..records import Finding, Kind, Source
 
+Program = Callable[..., Any]
 Key = tuple[Kind, str, int, str, int | None]  # kind, file, line, tensor, request
 
 
 class ReferenceDevice:
-    """Host memory and the references. `findings` grows launch by launch; `memory` in bytes."""
+    """Host memory and the references. `findings` grows launch by launch; `memory` in bytes.
 
-    def __init__(self, memory: int) -> None:
+    reference: the program of an op, by its name; those of kernels/ unless others are given.
+    """
+
+    def __init__(self, memory: int, reference: Callable[[str], Program] | None = None) -> None:
         self.memory = memory
+        self._program = reference or _reference
         self.findings: list[Finding] = []
         self.tensors: dict[str, str] = {}  # what a reader is told of each tensor found wrong
         self._launch: Launch | None = None
@@ -45,7 +50,7 @@ class ReferenceDevice:
         return Tensor(name, flat, values.shape, owners=owners, behind=behind, recorder=self)
 
     def launch(self, launch: Launch) -> None:
-        reference = _reference(launch.op)
+        reference = self._program(launch.op)
         self._launch = launch
         self._tensors = {t.name: t for t in launch.args.values() if isinstance(t, Tensor)}
         try:
@@ -77,7 +82,9 @@ class ReferenceDevice:
         frame = sys._getframe(1)
         while frame.f_back is not None and not frame.f_code.co_filename.endswith("reference.py"):
             frame = frame.f_back
-        file = f"kernels/{self._launch.op}/reference.py" if self._launch else "?"
+        # specrepro.kernels.rope.reference → kernels/rope/reference.py
+        module = str(frame.f_globals.get("__name__", "?")).removeprefix("specrepro.")
+        file = f"{module.replace('.', '/')}.py"
         key = (kind, file, frame.f_lineno, tensor.name, self.request(row))
         self._wrong[key].append(elements.copy())
 
@@ -116,7 +123,7 @@ def _lands_in(tensor: Tensor, element: int) -> str:
     return "unmapped memory"
 
 
-def _reference(op: str) -> Callable[..., Any]:
+def _reference(op: str) -> Program:
     module = import_module(f"...kernels.{op}.reference", __package__)
-    reference: Callable[..., Any] = getattr(module, op)
+    reference: Program = getattr(module, op)
     return reference
