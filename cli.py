@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, str] = {
     "environments": "environments:app",
     "watch": "watch:watch",
     "doctor": "doctor:doctor",
+    "selftest": "selftest:selftest",
     "list": "list_cases:list_cases",
     "show": "show:show",
     "schema": "schema:schema",

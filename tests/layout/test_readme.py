@@ -31,6 +31,7 @@ TABLE = {
     ),
     "emulate": ("no finding", "findings", "unsupported, unknown"),
     "doctor": ("a GPU lane can run", "–", "none can"),
+    "selftest": ("all that was planted was seen", "something was not", "–"),
 }
 # what the installed script does
 SPECREPRO = [sys.executable, "-c", "from specrepro.cli import main; main()"]

@@ -1,0 +1,1 @@
+"""Faults planted on purpose, to see which instrument sees which."""
