@@ -17,14 +17,17 @@ from .levers import Command, changed
 from .match import Ranked, Standing, left
 from .rules import Experiment, Knowledge, Outcomes, Question
 from .situation import Situation
+from .symptoms import DEVICE_FAULTS
 
 # Odds of something that no class describes, as a logarithm.
 SOMETHING_ELSE = -1.0
 RESTART_MINUTES = 5
 ROOT_MINUTES = 10
 LEAST_BITS = 0.03
+LEAST_SHARE = 0.2  # of the bits of the most telling one
 MOST = 3
 MOST_ASKED = 6
+MOST_GPUS = 64
 # Where a class says nothing of an experiment: the fault comes again, more likely than not.
 UNSAID: Outcomes = {"again": 0.7, "clean": 0.3}
 UNSAID_KINDS: Outcomes = {"other": 1.0}
@@ -65,17 +68,28 @@ def missing(ranked: Sequence[Ranked], situation: Situation, known: Knowledge) ->
     for question in known.questions:
         if any(situation.get(name) or name in situation.absent for name in question.names):
             continue
+        if not _askable(question, situation):
+            continue
         wanted = [r.fault_class.id for r in standing if question.id in r.fault_class.asks]
         if wanted:
             found.append(Asked(question, tuple(wanted)))
     return found[:most]
 
 
+def _askable(question: Question, situation: Situation) -> bool:
+    if question.engine and situation.value("engine") not in (None, question.engine):
+        return False
+    return not (question.unless and conditions.holds(question.unless, situation) is True)
+
+
 def proposals(
     ranked: Sequence[Ranked], situation: Situation, known: Knowledge, command: str | None
 ) -> list[Proposal]:
-    """Experiments for the classes that are left, the most telling for its cost first."""
-    standing = left(ranked)
+    """Experiments for the classes that are left, the most telling for its cost first.
+
+    Where none is left after a fault of the device: for those that would explain it.
+    """
+    standing = left(ranked) or _explaining(ranked, situation)
     if not standing:
         return []
     chances = _chances([r.score for r in standing])
@@ -83,7 +97,7 @@ def proposals(
     found = []
     names = dict.fromkeys(name for r in standing for name in r.fault_class.experiments)
     for name in names:
-        experiment = known.experiments[name]
+        experiment = _fitted(known.experiments[name], situation)
         if not _sensible(experiment, situation):
             continue
         told = [r.fault_class.experiments.get(name) for r in standing]
@@ -102,8 +116,17 @@ def proposals(
                 _apart(ids, tables),
             )
         )
+    least = LEAST_SHARE * max((p.bits for p in found), default=0.0)
+    found = [p for p in found if p.bits >= least]
     found.sort(key=lambda p: (-p.bits / p.minutes, p.minutes))
     return found[:MOST]
+
+
+def _explaining(ranked: Sequence[Ranked], situation: Situation) -> list[Ranked]:
+    seen = situation.get("symptom")
+    faults = DEVICE_FAULTS.intersection(map(str, seen.values)) if seen else frozenset()
+    open_ = [r for r in ranked if r.standing is Standing.UNKNOWN]
+    return [r for r in open_ if faults & set(r.fault_class.explains)]
 
 
 def minutes(experiment: Experiment) -> int:
@@ -178,6 +201,20 @@ def _distance(one: Outcomes, other: Outcomes) -> float:
     return sum(abs(one.get(name, 0.0) - other.get(name, 0.0)) for name in names) / 2
 
 
+def _fitted(experiment: Experiment, situation: Situation) -> Experiment:
+    """The experiment with the numbers of this log in its variables."""
+    if not experiment.env:
+        return experiment
+    count = situation.value("tp")
+    devices = range(count - 1, -1, -1) if isinstance(count, int) and 1 < count <= MOST_GPUS else ()
+    reversed_ = ",".join(map(str, devices)) or UNKNOWN_NUMBER["gpus_reversed"]
+    given = {
+        name: str(value).replace("{gpus_reversed}", reversed_)
+        for name, value in experiment.env.items()
+    }
+    return experiment._replace(env=given)
+
+
 def _filled(text: str, situation: Situation) -> str:
     """The words of an experiment with the numbers of this log."""
     values = _numbers(situation)
@@ -188,6 +225,7 @@ UNKNOWN_NUMBER = {
     "gate_below": "just under (draft length - k)",
     "gate_above": "just over it",
     "tail_margin": "2k",
+    "gpus_reversed": "LAST,…,0",
 }
 
 

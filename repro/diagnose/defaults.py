@@ -13,7 +13,7 @@ from .situation import How, Notes
 
 
 def note_defaults(notes: Notes, engines: Mapping[str, Any]) -> None:
-    """Fill runner, prefix caching and async scheduling where the release decides them."""
+    """Fill runner, prefix caching, async scheduling and graphs where the release decides them."""
     release = notes.first("release")
     if notes.first("engine") != "vllm" or not isinstance(release, str):
         return
@@ -27,6 +27,7 @@ def note_defaults(notes: Notes, engines: Mapping[str, Any]) -> None:
         notes.put(name, value, (), How.DEFAULT)
     if notes.first("spec") == "on" and _asynchronous(notes, release):
         notes.put("async", _at(engines["async_with_drafts"], release), (), How.DEFAULT)
+    notes.put("eager", "no", (), How.DEFAULT)
     if notes.first("tp") and notes.first("custom_all_reduce") is None:
         notes.put("custom_all_reduce", "on", (), How.DEFAULT)
 

@@ -8,7 +8,7 @@ demonstrably does not excludes, and so does a release whose code was read and la
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from string import Formatter
 from typing import NamedTuple
@@ -99,7 +99,8 @@ def _weigh(one: FaultClass, situation: Situation) -> Ranked:
     for clue in one.clues:
         if conditions.holds(clue.when, situation) is True:
             seen = conditions.evidence(clue.when, situation)
-            statement = _statement(clue.says, seen, situation, clue.weight)
+            fitting = dict(zip((n for n in clue.when if situation.get(n)), seen, strict=True))
+            statement = _statement(clue.says, seen, situation, clue.weight, fitting)
             (pro if clue.weight > 0 else contra).append(statement)
             signs = signs or (clue.weight > 0 and not SIGNS.keys().isdisjoint(clue.when))
     score = one.prior + UNKNOWN_NEED * len(unmet)
@@ -202,18 +203,28 @@ def _lacks(releases: Releases, release: str) -> bool:
     return before or after
 
 
-def _statement(says: str, seen: Sequence[Seen], situation: Situation, weight: float) -> Statement:
+def _statement(
+    says: str,
+    seen: Sequence[Seen],
+    situation: Situation,
+    weight: float,
+    fitting: Mapping[str, Seen],
+) -> Statement:
     how = _weakest(seen)
-    return Statement(filled(says, situation), _refs(seen), round(weight * SHARE[how], 2), how)
+    text = filled(says, situation, fitting)
+    return Statement(text, _refs(seen), round(weight * SHARE[how], 2), how)
 
 
-def filled(says: str, situation: Situation) -> str:
-    """A sentence of a rule with the values of the names in it."""
+def filled(says: str, situation: Situation, fitting: Mapping[str, Seen] | None = None) -> str:
+    """A sentence of a rule with the values of the names in it.
+
+    fitting: of names that have several values, those that the rule is about.
+    """
     parts = []
     for text, name, _, _ in Formatter().parse(says):
         parts.append(text)
         if name:
-            seen = situation.get(name)
+            seen = (fitting or {}).get(name) or situation.get(name)
             parts.append(_shown(seen) if seen else "?")
     return "".join(parts)
 

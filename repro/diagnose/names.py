@@ -29,7 +29,7 @@ SETTINGS: dict[str, str] = {
     "quantization": "of weights",
     "kv_dtype": "type of the KV cache",
     "block_size": "--block-size as it was given",
-    "explicit_block_size": "yes: a block size was given",
+    "explicit_block_size": "yes: a block size was given; no: a start command without one",
     "target_len": "max_model_len of the target, tokens",
     "draft_len": "max_model_len of the draft, tokens",
     "draft_shorter": "yes: the draft's is less; no",

@@ -110,12 +110,17 @@ class Experiment(NamedTuple):
 
 
 class Question(NamedTuple):
-    """Something to ask for: which names it settles, and how to get it."""
+    """Something to ask for: which names it settles, and how to get it.
+
+    engine: the one that has it, None for all. unless: where it is no question.
+    """
 
     id: str
     ask: str
     names: tuple[str, ...]
     how: str
+    engine: str | None = None
+    unless: When | None = None
 
 
 class Knowledge(NamedTuple):
@@ -167,7 +172,7 @@ def knowledge(data: Mapping[str, Any]) -> Knowledge:
         tuple(_class(one) for one in data["classes"]),
         {name: _experiment(name, one) for name, one in data["experiments"].items()},
         tuple(
-            Question(name, one["ask"], tuple(one["names"]), one["how"])
+            Question(**{**one, "id": name, "names": tuple(one["names"])})
             for name, one in data["questions"].items()
         ),
         data["engines"],

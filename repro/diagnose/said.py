@@ -19,6 +19,7 @@ from .reading.pages import segments
 SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)|\s+(?=[-*•] )")
 BREAK = re.compile(r"^\s*($|[-*•>#|] ?|\d+[.)] )")
 MARKUP = re.compile(r"`+|\*\*|__")
+SAYS = "says"  # the topic of a sentence that only the rules' claims sort
 LONGEST = 1_000  # characters of a sentence
 MOST = 200  # sentences of a page
 
@@ -97,5 +98,5 @@ def _parts(path: Path) -> list[tuple[str, int]]:
 def _fact(source: int, line: int, sentence: str) -> Fact:
     text = printable(sentence)
     text = text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 1] + "…"
-    values = {"topic": "says", "subject": None}
+    values = {"topic": SAYS, "subject": None}
     return Fact("claim", values, source, line, Certainty.CLAIMED, text=text, last_line=line)

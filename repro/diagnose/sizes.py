@@ -32,6 +32,10 @@ def note_sizes(notes: Notes, facts: Sequence[Fact], arguments: Mapping[str, Fact
     if given is not None and given.get("origin") != "effective" and number(given.get("value")):
         notes.put("block_size", number(given.get("value")), [given])
         notes.put("explicit_block_size", "yes", [given])
+    elif given is None:
+        # a whole start command without one
+        whole = [fact for fact in of_kind(facts, "command") if fact.get("line")]
+        notes.put("explicit_block_size", "no" if whole else None, whole, How.DERIVED)
     for fact in of_kind(facts, "dtype"):
         kind = {"kv_cache": "kv_dtype", "quantization": "quantization"}.get(str(fact.get("what")))
         if kind and str(fact.get("value")) not in NONE:

@@ -71,7 +71,10 @@ def _course(
     cascade = tuple(
         fact
         for fact in ordered
-        if fact not in first and (fact.source, fact.line) not in lines and fact.kind in FAILURES
+        if fact not in first
+        and (fact.source, fact.line) not in lines
+        and fact.kind in FAILURES
+        and not _refused(fact)
     )
     return Course(
         tuple(first),
@@ -111,7 +114,8 @@ def _ordered(facts: Iterable[Fact]) -> list[Fact]:
             # a source may hold lines of several clocks: those of another keep their place
             if fact.time and fact.time.clock is times[0].clock:
                 now = fact.time.seconds
-            rank = PROCESSES.get(fact.process or "", 1)
+            # what started the engine tells last how it ended
+            rank = 4 if fact.kind == "exit" else PROCESSES.get(fact.process or "", 1)
             keyed.append(((int(now), rank, source, fact.line), fact))
     return [fact for _, fact in sorted(keyed, key=lambda pair: pair[0])]
 
@@ -145,9 +149,16 @@ def _without_echoes(facts: Sequence[Fact]) -> list[Fact]:
 
 
 def _announces(fact: Fact) -> bool:
-    """Whether a failure is first only where nothing else is: a wait, or the word that a start
-    failed, which stands above what it failed of."""
-    return fact.kind == "start_failure" or (fact.kind == "hang" and fact.get("sign") in WAITING)
+    """Whether a failure is first only where nothing else is: a wait, the word that a start failed,
+    which stands above what it failed of, or a request that the server refused."""
+    waits = fact.kind == "hang" and fact.get("sign") in WAITING
+    return waits or fact.kind == "start_failure" or _refused(fact)
+
+
+def _refused(fact: Fact) -> bool:
+    """Whether a failure is a single request's: an exception of the code that takes requests."""
+    raised = fact.kind == "python_exception" and fact.process == "api_server"
+    return raised and "entrypoints/" in str(fact.get("top"))
 
 
 def _may_be_first(fact: Fact) -> bool:

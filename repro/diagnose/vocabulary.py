@@ -257,7 +257,8 @@ KINDS: dict[str, dict[str, str]] = {
         "why": "one sentence",
     },
     "claim": {
-        "topic": "crash, hang, garbage, low_acceptance, no_crash, works, fails",
+        "topic": "crash, hang, garbage, low_acceptance, no_crash, works, fails; says: a sentence "
+        "that a claim of the rules fits",
         "subject": "what of: a version, an option, None",
     },
 }

@@ -66,7 +66,7 @@ def _told(fact: Fact) -> str:
             return what + (side if fact.get("direction") else "") + kernel
         case "coredump":
             kernel = f" in {fact.get('kernel')}" if fact.get("kernel") else ""
-            return f"core dump: {fact.get('exception')}{kernel}"
+            return f"core dump: {fact.get('exception') or 'a fault'}{kernel}"
         case "oom":
             return f"out of memory ({fact.get('where')})"
         case "hang":

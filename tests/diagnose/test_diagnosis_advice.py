@@ -237,5 +237,40 @@ def test_experiments_separate_what_is_left_and_leave_out_what_was_done() -> None
     assert ids.isdisjoint({"seqs-3", "k-2", "async-off", "runner-v1"})
 
 
+def test_a_fault_that_no_class_is_near_still_gets_what_names_its_kernel() -> None:
+    situation = known(symptom="illegal_access", engine="llama.cpp")
+    ranked = match(KNOWN.classes, situation)
+    assert not [r for r in ranked if r.standing in ("likely", "possible")]
+    ids = {p.experiment.id for p in proposals(ranked, situation, KNOWN, None)}
+    assert "coredump" in ids
+    assert ids.isdisjoint({"async-off", "runner-v1", "k-2"})
+    named = known(symptom="illegal_access", engine="llama.cpp", kernel="mul_mat_q")
+    ranked = match(KNOWN.classes, named)
+    assert "coredump" not in {p.experiment.id for p in proposals(ranked, named, KNOWN, None)}
+
+
+def test_what_only_one_engine_has_is_not_asked_of_another() -> None:
+    for engine, wanted in (("sglang", False), ("vllm", True)):
+        situation = known(symptom="illegal_access", engine=engine)
+        asked = missing(match(KNOWN.classes, situation), situation, KNOWN)
+        assert ("runner" in [a.question.id for a in asked]) is wanted
+
+
+def test_memory_of_the_host_is_not_asked_of_the_device() -> None:
+    situation = known(symptom="out_of_memory", oom_where="host", engine="vllm")
+    ranked = match(KNOWN.classes, situation)
+    ids = [p.experiment.id for p in proposals(ranked, situation, KNOWN, None)]
+    assert ids[0] == "host-memory"
+    assert "util-low" not in ids
+
+
+@pytest.mark.parametrize(("ranks", "wanted"), [(2, "1,0"), (4, "3,2,1,0"), (8, "7,6,5,4,3,2,1,0")])
+def test_all_gpus_of_the_rig_change_places(ranks: int, wanted: str) -> None:
+    situation = known(symptom="ecc", xid_class="hardware", hardware_xid=48, tp=ranks)
+    found = proposals(match(KNOWN.classes, situation), situation, KNOWN, "vllm serve M")
+    commands = [p.command for p in found if p.experiment.id == "swap-gpu"]
+    assert commands == [f"CUDA_VISIBLE_DEVICES={wanted} vllm serve M"]
+
+
 def test_nothing_is_proposed_where_no_class_is_in_question() -> None:
     assert proposals(match(KNOWN.classes, known()), known(), KNOWN, "vllm serve M") == []

@@ -248,3 +248,20 @@ def test_gpus_that_fault_minutes_apart_do_not_fault_together() -> None:
     [found] = diagnose(read_text("dmesg", text))
     assert found.situation.value("gpus_at_once") == 1
     assert found.situation.value("same_address") == "yes"
+
+
+REFUSED = (
+    "(APIServer pid=9) ERROR 09-01 {0} [serving.py:2] Traceback (most recent call last):",
+    '(APIServer pid=9) ERROR 09-01 {0} [serving.py:2]   File "/x/vllm/entrypoints/openai/'
+    'serving_chat.py", line 190, in create_chat_completion',
+    "(APIServer pid=9) ERROR 09-01 {0} [serving.py:2] ValueError: maximum context length is 8192",
+)
+
+
+def test_a_request_that_the_server_refused_is_no_fault_of_the_engine() -> None:
+    refused = [line.format("10:00:00") for line in REFUSED]
+    found = course(*refused, worker("TP0", "10:00:20"), DEAD.format("10:00:21"))
+    assert [fact.kind for fact in found.first] == ["cuda_error"]
+    assert [fact.kind for fact in found.cascade] == ["engine_dead"]
+    alone = course(*refused)
+    assert [fact.kind for fact in alone.first] == ["python_exception"]

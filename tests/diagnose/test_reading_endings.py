@@ -65,7 +65,7 @@ The exception was triggered at PC 0x7f00aa  precopy_mamba_align_fused_kernel (ma
         0,
         4,
     )
-    assert {fact.values["file_line"] for fact in found} == {None, 88}
+    assert {fact.values["file_line"] for fact in found} == {88}
 
 
 @pytest.mark.parametrize(

@@ -250,3 +250,45 @@ def test_asserts_of_many_threads_are_one_fact() -> None:
     line = "/a/I.cu:15: indexSelect: block: [0,0,0], thread: [{},0,0] Assertion `x` failed."
     fact = only("\n".join(line.format(n) for n in range(1000)), "device_assert")
     assert (fact.count, fact.values["thread"]) == (1000, "0,0,0")
+
+
+def test_an_exception_is_known_by_its_module_whatever_its_class_is_called() -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/x/site-packages/triton/compiler/compiler.py", line 440, in _init_handles\n'
+        "    raise OutOfResources(self.metadata.shared, max_shared, 'shared memory')\n"
+        "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 147456, "
+        "Hardware limit: 101376. Reducing block sizes or `num_stages` may help.\n"
+    )
+    [found] = read_text("a.log", text).of("python_exception")
+    assert found.values["class"] == "triton.runtime.errors.OutOfResources"
+    assert str(found.values["message"]).startswith("out of resource: shared memory")
+
+
+def test_another_programs_line_does_not_end_a_traceback() -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/x/site-packages/vllm/a.py", line 4, in f\n'
+        "INFO:     Shutting down\n"
+        "vllm.v1.engine.exceptions.EngineGone\n"
+    )
+    [found] = read_text("a.log", text).of("python_exception")
+    assert found.values["class"] == "vllm.v1.engine.exceptions.EngineGone"
+
+
+@pytest.mark.parametrize(
+    ("line", "reporter"),
+    [
+        (
+            "Failed: Cuda error /w/csrc/custom_all_reduce.cuh:455 'invalid argument'",
+            "custom_all_reduce",
+        ),
+        ("node1:77:99 [0] NCCL WARN Cuda failure 'invalid argument'", "nccl"),
+    ],
+)
+def test_a_quoted_message_that_is_not_known_is_an_error_all_the_same(
+    line: str, reporter: str
+) -> None:
+    [found] = read_text("a.log", line + "\n").of("cuda_error")
+    assert (found.values["fault"], found.values["reporter"]) == ("other", reporter)
+    assert "invalid argument" in str(found.values["message"])

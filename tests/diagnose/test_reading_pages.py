@@ -8,6 +8,8 @@ import pytest
 
 from specrepro.repro.diagnose.facts import Certainty, Reading
 from specrepro.repro.diagnose.read import read_text
+from specrepro.repro.diagnose.said import SAYS
+from specrepro.repro.diagnose.vocabulary import KINDS
 
 ERROR = "RuntimeError: CUDA error: an illegal memory access was encountered"
 XID = (
@@ -215,3 +217,19 @@ def test_blocks_beyond_the_bound_are_said_to_be_unread() -> None:
     assert [(u.what, u.count) for u in reading.unread] == [
         ("blocks beyond the first thousand", 100)
     ]
+
+
+def test_a_version_between_releases_is_read_whole() -> None:
+    page = "We run vllm main (0.32.1rc1.dev92+g1a2b3c4d5) and it crashes.\n\n```\nx\n```\n"
+    found = read_text("page.md", page).of("engine")
+    assert [fact.values["version"] for fact in found] == ["0.32.1rc1.dev92+g1a2b3c4d5"]
+
+
+def test_ranks_of_a_run_that_is_fine_are_not_those_of_the_crash() -> None:
+    page = "With -pp 3 it crashes. TP=2 is fine. It dies with TP=4.\n\n```\nx\n```\n"
+    found = read_text("page.md", page).of("parallel")
+    assert {(f.values["dimension"], f.values["size"]) for f in found} == {("tp", 4)}
+
+
+def test_every_topic_of_a_claim_is_in_the_vocabulary() -> None:
+    assert f"{SAYS}:" in KINDS["claim"]["topic"]

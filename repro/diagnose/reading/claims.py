@@ -49,9 +49,12 @@ _CLEAN = lazily(r"(?i)\b0 crashes\b|\bno (?:more )?(?:crash|crashes|hangs?|fault
 _ENGINE = lazily(
     r"(?i)\b(?P<name>vllm|sglang|tensorrt-llm|trt-llm)\b(?:[ :=@\-]|version|release|"
     r"nightly|docker|image|==){0,4}"
-    r"v?(?P<version>\d{1,2}\.\d{1,3}(?:\.\d{1,3}){0,2}(?:(?:rc|\.post|\.dev)\d{1,6})?)"
+    r"v?(?P<version>\d{1,2}\.\d{1,3}(?:\.\d{1,3}){0,2}(?:(?:rc|\.post|\.dev)\d{1,6}){0,2})"
 )
-_BARE = lazily(r"(?<![\w.])v?(0\.\d{1,2}\.\d{1,2}(?:\.\d)?(?:rc\d{1,3}|\.post\d)?)(?![\w.]*\d)")
+_BARE = lazily(
+    r"(?<![\w.])v?(0\.\d{1,2}\.\d{1,2}(?:\.\d)?(?:(?:rc\d{1,3}|\.post\d|\.dev\d{1,5}){0,2})"
+    r"(?:\+g[0-9a-f]{7,12})?)(?![\w.]*\d)"
+)
 _GOOD = lazily(r"(?i)works?|fine|good|ok\b|no crash|not affected|clean|stable")
 _BAD = lazily(r"(?i)fails?|crash|broken|affected|still|reproduc|same (?:issue|error|problem)")
 _RANKS = lazily(r"\b(TP|PP|DP|EP) ?[=:]? ?(\d{1,3})\b")
@@ -75,6 +78,9 @@ def read_claims(line: Line) -> Iterator[Found]:
     for found in _XID.finditer(text):
         yield _xid(int(found[1]), text)
     for found in _RANKS.finditer(text):
+        clause = _around(text, found)
+        if _GOOD.search(clause) and not _BAD.search(clause):
+            continue  # "TP=2 is fine" tells of another run
         size: dict[str, Value] = {"dimension": found[1].lower(), "size": int(found[2])}
         yield Found("parallel", size, certainty=Certainty.CLAIMED)
     if found := _K.search(text):

@@ -12,6 +12,7 @@ FIELDS = (
     "exception", "fault", "device", "sm", "kernel", "grid", "block", "thread", "file",
     "file_line", "written",
 )  # fmt: skip
+OF_ONE = ("thread", "device")
 REACH = 12  # lines behind a detection that may belong to it
 
 
@@ -35,11 +36,29 @@ def _progress(line: Line, following: Following, _: State) -> Iterator[Found]:
     yield _dump(**values)
 
 
-def _debugger(line: Line, _: Following, __: State) -> Iterator[Found]:
+def _debugger(line: Line, following: Following, state: State) -> Iterator[Found]:
+    """cuda-gdb's exception with the place that the lines behind it give: one fact."""
+    if state.taken("cuda-gdb", line):
+        return
+    values: dict[str, Value] = dict(place(line.text) or {})
     if exception := spoken(line.text):
-        yield _dump(exception=exception, fault=fault_of(exception))
-    if where := place(line.text):
-        yield _dump(**where)
+        values |= {"exception": exception, "fault": fault_of(exception)}
+    if not values:
+        return
+    last = line.number
+    for other in following():
+        if other.number > line.number + REACH or spoken(other.text):
+            break
+        more = place(other.text)
+        if more and any(
+            values.get(name, more[name]) != more[name] for name in OF_ONE if name in more
+        ):
+            break  # another thread in focus
+        if more:
+            values = {**more, **values}
+            last = other.number
+    state.take("cuda-gdb", line, last)
+    yield _dump(**values)
 
 
 PARSERS = (

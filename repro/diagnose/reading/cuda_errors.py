@@ -66,6 +66,8 @@ _SPOKEN = lazily(
     r"(?: \d{1,4})?:? ?(?P<rest>.{0,600})"
 )
 _CODE = lazily(r"(?:\((?:error )?(\d{1,3})\)|[Ee]rror (?:code:? ?)?(\d{1,3})\b)")
+# `Cuda error file.cuh:455 'invalid argument'`, `Cuda failure 'invalid argument'`
+_QUOTED = lazily(r"(?:^|\s)'[a-z][^'\n]{3,160}'")
 _FLASHINFER = lazily(r"(\S{1,300}\.cuh?):? line (\d{1,7}) at function (\w{1,80})")
 _ALL_REDUCE = lazily(r"custom_all_reduce\.cuh:(\d{1,7})")
 _GGML = lazily(r"current device: (-?\d{1,3}), in function (\w{1,80}) at (\S{1,300})")
@@ -139,7 +141,10 @@ def _identity(
 
 def _is_report(by: str, rest: str) -> bool:
     """Whether words that name no known error still report one: "CUDA error: operation not…"."""
-    return by in ("CUDA error", "Triton Error [CUDA]", "CUDA Error") and len(rest.strip()) > 3
+    if by in ("Cuda error", "Cuda failure", "CUDA failure"):
+        return _QUOTED.search(rest) is not None
+    said = ("CUDA error", "Triton Error [CUDA]", "CUDA Error", "CUDA driver error")
+    return by in said and len(rest.strip()) > 3
 
 
 def _notes(line: Line, following: Following) -> tuple[str, int]:

@@ -23,6 +23,9 @@ _END = lazily(
     r"Failed|Timeout|Empty|OOM)|KeyboardInterrupt|StopIteration|AssertionError|OutOfMemoryError))"
     r"(?:: ?(?P<message>.*))?$"
 )
+# Behind frames the line that is not indented is the exception, whatever its class is called; with
+# its module it cannot be another program's word.
+_QUALIFIED = lazily(r"(?P<class>(?:[A-Za-z_]\w{0,80}\.){1,8}[A-Z]\w{0,80})(?:: ?(?P<message>.*))?$")
 _CHAIN = (
     "The above exception was the direct cause",
     "During handling of the above exception",
@@ -134,7 +137,9 @@ def _take(trace: _Trace, line: Line) -> bool:
     elif trace.frames and text.startswith("   "):
         if _WAITS.search(text):
             trace.waits = text.strip()[:200]
-    elif found := _END.match(text.strip()):
+    elif (found := _END.match(text.strip())) or (
+        trace.frames and (found := _QUALIFIED.match(text))
+    ):
         trace.end = found
     elif not (text.startswith("Traceback") or text.strip().startswith(("^", "~", "+", "|"))):
         return False
