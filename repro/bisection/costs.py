@@ -31,6 +31,10 @@ class Costs:
         return self.load if build in known else self.install
 
 
+# Depths that install nothing.
+READING = Costs(trial=1.0, load=0.0, install=0.0)
+
+
 def measured(events: Iterable[Event], assumed: Costs) -> Costs:
     """The costs as the trials showed them: medians, and what is assumed where nothing was seen."""
     trials: list[float] = []

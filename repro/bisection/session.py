@@ -18,10 +18,9 @@ from .. import store
 from ..check.depth import Told
 from ..errors import RunNotFoundError, UsageError
 from ..records import to_json
-from . import choose, trials
+from . import trials
 from .candidates import Candidate, Line
 from .costs import Costs
-from .interval import Interval
 from .journal import Journal
 from .question import Ending, Find, Kind, Options, Result, Trial
 from .search import Search
@@ -45,6 +44,8 @@ SCAN_TRIALS = 2  # of a build, where the machine or the network failed
 SCAN_FAILURES = 4  # of them in a row, at which a scan stops
 
 MOST_SAID = 90  # characters of a reason in a line
+SHORT = 1.0  # seconds of making ready, below which they are not told
+MINUTES = 600  # seconds from which a time is told in minutes
 # Takes one line for a person about a trial that ended.
 Shown = Callable[[str], None]
 
@@ -203,27 +204,28 @@ def narrowed(quest: Quest, engine: Search, seen: Observation, injected: str = ""
             what = f"untestable   {said}"
         case Infra(reason=said):
             what = f"failed   {said}"
-    line = f"{seen.build[:12]:<12}  {what[:MOST_SAID]}   {seen.seconds + seen.setup:.1f} s"
+    line = f"{seen.build[:12]:<12}  {what[:MOST_SAID]}   {seen.seconds:.1f} s"
+    if seen.setup >= SHORT:
+        line += f" and {seen.setup:.1f} s for its environment"
     left = _left(quest, engine)
     return f"{line}   · {left}" if left else line
 
 
 def _left(quest: Quest, engine: Search) -> str:
     """How many builds may be the boundary, and what it takes to tell; "" before that is known."""
-    seen = [one for one in effective(engine.events) if isinstance(one, Observation)]
-    each = sum(one.seconds + one.setup for one in seen) / len(seen) if seen else 0.0
     if quest.scan:
+        seen = [one for one in effective(engine.events) if isinstance(one, Observation)]
+        each = sum(one.seconds + one.setup for one in seen) / len(seen) if seen else 0.0
         line = quest.line
         count = len(line.builds) - len(line.unavailable) - len({one.build for one in seen})
-        return f"{count} left, {count * each:.0f} s" if count > 0 else ""
-    known = engine.known()
-    if not isinstance(known.step, Interval):
+        return f"{count} left, {_time(count * each)}" if count > 0 else ""
+    now = engine.progress()
+    if not now.trials_left or now.seconds_left is None:
         return ""
-    candidates = len(known.step.cells) - 1
-    if known.steady:
-        shares = choose.shares(known.line, known.step.cells, known.step.share)
-        candidates = sum(share > 0 for share in shares)
-    if candidates < 2:
-        return ""
-    trials = math.ceil(math.log2(candidates))
-    return f"{candidates} left, {trials} trial{'s'[: trials != 1]} or so, {trials * each:.0f} s"
+    trials = math.ceil(now.trials_left)
+    many = f"{trials} trial{'s'[: trials != 1]} or so"
+    return f"{now.candidates} left, {many}, {_time(now.seconds_left)}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < MINUTES else f"{seconds / 60:.0f} min"

@@ -66,12 +66,15 @@ def run(bench: Bench, candidate: Candidate, number: int) -> Observation:
         row = bench.depth.answer(candidate.word, bench.builds, replace(bench.asked, folder=own))
     except UntestableError as error:
         row = untestable_record(replace(NOWHERE, version=candidate.build), error)
-    seconds = round(time.monotonic() - began, 3)
+    # to make an environment is no part of a trial: the next one of this build has it
+    setup = float(row.get("setup_seconds", 0.0))
+    seconds = round(max(time.monotonic() - began - setup, 0.0), 3)
     row |= {"seconds": seconds}
     with contextlib.suppress(OSError):
         own.rmdir()  # nothing was left
     store.write_json(bench.folder / log, row)
-    return Observation(candidate.build, number, verdict(row, candidate.build), seconds, log)
+    said = verdict(row, candidate.build)
+    return Observation(candidate.build, number, said, seconds, log, setup)
 
 
 def verdict(row: Mapping[str, Any], build: str) -> Verdict:

@@ -52,7 +52,8 @@ class Depth(Protocol):
     def looked_at(self) -> str: ...
 
     def answer(self, spec: str, builds: Opener, asked: Asked) -> dict[str, Any]:
-        """The record of the build that `spec` names, as `build_record` makes it.
+        """The record of the build that `spec` names, as `build_record` makes it. A depth that has
+        to prepare a build before it can be questioned adds `setup_seconds`, what that took.
 
         UntestableError for a build that cannot be had at all; one that was had and could not be
         questioned has a record of its own, `untestable_record`.

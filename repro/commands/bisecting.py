@@ -135,6 +135,7 @@ def bisect(
     """Find the release, or the commit, at which a defect of a case begins or ends."""
     from .. import store
     from ..bisection.candidates import Wish, direction
+    from ..bisection.costs import READING, Costs
     from ..bisection.investigation import EXACT, Plan, investigate
     from ..bisection.question import Find, Options
     from ..case import load_cases
@@ -165,6 +166,7 @@ def bisect(
         ends_given=good is not None,
         budget_seconds=budget,
         budget_trials=max_trials,
+        costs=READING if depth in EXACT else Costs(),
     )
     # a cancelled job gets SIGTERM: it ends as an interrupt does, with the line to resume
     signal.signal(signal.SIGTERM, signal.default_int_handler)

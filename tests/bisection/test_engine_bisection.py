@@ -104,6 +104,14 @@ def test_an_injected_fix_is_found_and_named_in_every_trial_and_in_the_verdict(
         assert row["injected"] == ("target_length" if row["build"] in changed else None)
         assert row["verdict"] == ("good" if row["build"] in changed else "bad")
     assert record["injected"]["from"] == "0.3.0"
+    # of each build the first trial had to wait for its environment, and a later one had not
+    journal = Path(record["run"]["path"]) / "release.jsonl"
+    events = [json.loads(line) for line in journal.read_text().splitlines()]
+    trials = [event for event in events if event.get("event") == "trial"]
+    assert len(trials) == len(record["trials"])
+    for event in trials:
+        assert (event["setup"] >= MAKING) == (event["number"] == 1)
+        assert event["seconds"] > 0
     # two releases that are alike: nothing between them made this boundary
     assert record["boundary"] is None
     text = markdown(bisect_document(record))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -76,7 +77,9 @@ class EngineDepth:
         done: list[Done] = []
         memory: list[int] = []
         rows: list[dict[str, Any]] = []
+        began = time.monotonic()
         environment = self.environments.of(spec)
+        setup = round(time.monotonic() - began, 3)
         try:
             folder = _free(asked.folder, environment.version)
             change = ""
@@ -109,7 +112,7 @@ class EngineDepth:
         judgement = judge(engine, asked.defects, asked.question, done)
         notes += [reason for reason in judgement.reasons if reason.startswith("control ")]
         record = build_record(build, judgement, rows, ISOLATION, notes)
-        return record | ({"injected": change} if change else {})
+        return record | {"setup_seconds": setup} | ({"injected": change} if change else {})
 
     def spec(self, asked: Asked) -> EngineSpec:
         """The experiment of a case; UsageError where it has none, or the question cannot be asked
