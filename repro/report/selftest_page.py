@@ -21,13 +21,7 @@ MARKS = {
     "cannot see": ("·", "dim"),
     "not run": ("–", "dim"),
 }
-LEGEND = (
-    "✓ seen; of the control: no finding",
-    "✗ not seen, or a false finding",
-    "? unknown",
-    "· cannot see",
-    "– not run",
-)
+LEGEND = "✓ seen, or clean  ✗ missed, or false  ? unknown  · cannot see  – not run"
 
 
 def print_selftest(out: Console, record: Record, *, quiet: bool, verbose: bool) -> None:
@@ -37,7 +31,7 @@ def print_selftest(out: Console, record: Record, *, quiet: bool, verbose: bool) 
         out.print()
         for names in _columns(record, out.width):
             out.print(_table(record, names), Text())
-        out.print(Text("  ".join(LEGEND), "dim"))
+        out.print(Text(LEGEND, "dim"))
     rows = _grid([*_reasons(record, quiet=quiet), *(_details(record) if verbose else ())])
     if rows is not None:
         out.print(rows)

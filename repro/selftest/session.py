@@ -130,6 +130,7 @@ def _emulated(fault: Fault, children: Children, timeout: float) -> Observed:
     except SpecreproError as error:
         return Observed(reason=str(error), seconds=_since(started))
     reason = str(record["unsupported"]["message"]) if record["unsupported"] else ""
+    reason = reason.removeprefix("the process executing it: ")  # the cell says whose it is
     if not reason and record["unchecked"]:
         reason = f"not checked: {', '.join(record['unchecked'])}"
     found = tuple(Finding.from_json(one) for one in record["findings"])

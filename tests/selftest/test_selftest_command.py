@@ -157,4 +157,4 @@ def test_the_page_fits_and_shows_each_instrument_once(width: int) -> None:
 def test_quiet_is_the_result_and_what_is_wrong() -> None:
     done = asked("-q", "--timeout", "0.1", COLUMNS="200")
     assert "planted " not in done.stdout
-    assert "? device assert, emulator: the process executing it: no end within 0.1 s" in done.stdout
+    assert "? device assert, emulator: no end within 0.1 s" in done.stdout
