@@ -51,8 +51,9 @@ WORDS: dict[str, dict[str, tuple[str | None, ...]]] = {
     "v1_draft_position": {"inline": ("masked",), "kernel, wraps": ("starts again",)},
     "auto_fit": {"n/a": ("no auto-fit",), "stale": ("stale",)},
     "v2_draft_position": {"—": (NONE,), "clamp": ("clamped",)},
-    # the table counts as — what writes silently; the oldest signature is not known to the probe
-    "v2_row": {"—": (NONE, "silent", None), "raise": ("raises",)},
+    # the table counts as — what writes silently
+    "v2_row": {"—": (NONE, "silent"), "raise": ("raises",)},
+    "rank_dummy_step": {"—": ("no step",), "": ("dummy step",)},
     "plan_buffers": {"yes": ("pinned",), "no": ("pageable",)},
     "draft_length": {"": ("own",)},
     "lowered_target": {"—": (NONE, "kept"), "warn + lower target": ("lowered",)},
@@ -78,6 +79,18 @@ WORDS: dict[str, dict[str, tuple[str | None, ...]]] = {
     },
     "zero_draft_rows": {"lost": ("lost",), "ok": ("kept",)},
     "first_chunk": {"no": ("by length",), "yes": ("prefill",)},
+    "v2_aligned_state": {
+        "—": (NONE, "no hybrid state"),
+        "no": ("not aligned",),
+        "yes": ("aligned",),
+    },
+    # the table counts as unguarded what has no mapping that could be -1
+    "padding_row": {"—": (NONE,), "no": ("looked up", "no mapping"), "yes": ("guarded",)},
+    "state_metadata": {"no": ("built",), "yes": ("reused",)},
+    "cache_layout": {"shared_by": ("shared",), "strided layers": ("strided",)},
+    "stage_without_state": {"—": (None,), "kept": ("kept",), "dropped/assert": ("left out",)},
+    "draft_group": {"no": ("not known",), "yes": ("known",)},
+    "draft_group_stage": {"—": (None,), "lost": ("lost",), "kept": ("kept",)},
 }
 
 
@@ -152,6 +165,34 @@ def test_overrides_reach_the_draft_as_it_was_read(release: tuple[str, Source]) -
         reading = source.readings[probe]
         assert reading.value == {"no": "lost", "yes": "applied"}[word.split()[0]]
         assert (reading.path, reading.line) == place(cell)
+
+
+def test_the_rope_table_of_a_draft_is_as_it_was_read(release: tuple[str, Source]) -> None:
+    version, source = release
+    cell, reading = GATE[version]["draft_rope_length"], source.readings["draft_rope_length"]
+    assert isinstance(reading.value, dict)
+    raised = {key for key, value in reading.value.items() if value == "raised"}
+    if cell == "—":
+        assert raised == set()
+        return
+    methods, ropes = cell.split(" (")
+    wanted = {f"{method} default" for method in methods.split("+")}
+    if ropes.startswith("any rope"):
+        wanted |= {f"{method} yarn" for method in methods.split("+")}
+    assert raised == wanted
+    assert (reading.path, reading.line) == place(cell)
+    # a wrapper of a text_config is passed over by all of them
+    assert reading.detail.endswith("in a text_config of its own it is kept")
+
+
+def test_layers_of_qwen_are_built_of_the_targets_configuration(
+    release: tuple[str, Source],
+) -> None:
+    version, source = release
+    value = source.readings["draft_rope_source"].value
+    # Qwen3.5 came with 0.17.0
+    later = {"qwen3_5": "target"} if tuple(map(int, version.split("."))) >= (0, 17) else {}
+    assert value == {"qwen3_next": "target"} | later
 
 
 def test_metadata_of_draft_steps_is_built_as_it_was_read(release: tuple[str, Source]) -> None:

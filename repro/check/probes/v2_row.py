@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+from typing import Any
+
 from ..probing import runner_v2
 from ..probing.lift import lift, parameters
-from ..probing.probe import Answer, NotFoundError, Probe, Sources
+from ..probing.probe import Answer, Function, NotFoundError, Probe, Sources, names
 from ..probing.stubs import Record
+from ..probing.triton_stub import Language, OutOfBoundsError, Pointer, integer_range
 
 FILES = ("v1/worker/gpu/block_table.py",)
+KERNEL = "_append_block_ids_kernel"
 WIDTH, IDS = 4, 6
+SAID = f"{IDS} ids into a row of {WIDTH}"
 
 
 def answer(sources: Sources) -> Answer:
     if (none := runner_v2.missing(sources)) is not None:
         return none
     path, _, node = sources.function(FILES, "BlockTables.append_block_ids")
+    kernel = sources.functions(path).get(KERNEL)
+    if kernel is not None and KERNEL in names(node):
+        return _launched(path, node, kernel)
     written: list[int] = []
 
     def write(*arguments: object) -> None:
@@ -48,17 +57,60 @@ def answer(sources: Sources) -> Answer:
         redirect_writes_to_null_block=False,
         num_blocks=counts_holder,
     )
-    names = parameters(node)
-    if len(names) != 3:
-        raise NotFoundError(f"append_block_ids has other parameters: {', '.join(names)}")
-    said = f"{IDS} ids into a row of {WIDTH}"
+    given = parameters(node)
+    if len(given) != 3:
+        raise NotFoundError(f"append_block_ids has other parameters: {', '.join(given)}")
     try:
         lift(node, path, {"cdiv": lambda a, b: -(-a // b)})(tables, 0, ([1] * IDS,), True)
     except RuntimeError as error:
-        return Answer("raises", path, node.lineno, True, f"{said}: {str(error)[:100]}")
+        return Answer("raises", path, node.lineno, True, f"{SAID}: {str(error)[:100]}")
     if sum(written) < IDS:
-        raise NotFoundError(f"{said}: {sum(written)} were seen to be written")
-    return Answer("silent", path, node.lineno, True, f"{said}: all are written")
+        raise NotFoundError(f"{SAID}: {sum(written)} were seen to be written")
+    return Answer("silent", path, node.lineno, True, f"{SAID}: all are written")
+
+
+def _launched(path: str, node: Function, kernel: Function) -> Answer:
+    """Of a build that appends in a kernel, and not in its host code."""
+    if checks := [n for n in ast.walk(node) if isinstance(n, ast.Raise | ast.Assert)]:
+        raise NotFoundError(f"append_block_ids may refuse: {ast.unparse(checks[0])[:80]}")
+    if (fitting := _row(path, kernel, WIDTH)) != [1] * WIDTH + [0] * WIDTH:
+        raise NotFoundError(f"{WIDTH} ids fit, and the table is {fitting}")
+    try:
+        table = _row(path, kernel, IDS)
+    except OutOfBoundsError as error:
+        raise NotFoundError(f"{SAID}: {error}") from error
+    past = sum(table) - WIDTH
+    if past != IDS - WIDTH:
+        raise NotFoundError(f"{SAID}: {past} are seen in the next row")
+    said = f"{SAID}: {past} are written into the next one, by {KERNEL}"
+    return Answer("silent", path, node.lineno, True, said)
+
+
+def _row(path: str, kernel: Function, ids: int) -> list[int]:
+    """A table of two rows after `ids` ids were appended to its first, by the kernel."""
+    table = [0] * (2 * WIDTH)
+    known: dict[str, Any] = {
+        "req_indices": Pointer([0]),
+        "cu_num_new_blocks_ptr": Pointer([0, ids]),
+        "cu_num_new_blocks_stride": 2,
+        "new_block_ids_ptr": Pointer([1] * IDS),
+        "new_block_ids_stride": IDS,
+        "overwrite": Pointer([True]),
+        "block_table_strides": Pointer([WIDTH]),
+        "block_table_ptrs": Pointer([0]),
+        "num_blocks_ptr": Pointer([0, 0]),
+        "num_blocks_stride": 2,
+        "BLOCK_SIZE": 2 * WIDTH,
+    }
+    if missing := [name for name in parameters(kernel) if name not in known]:
+        raise NotFoundError(f"{KERNEL} has a parameter {missing[0]}")
+
+    def load_pointer(*_arguments: object) -> Pointer:
+        return Pointer(table)
+
+    scope = {"tl": Language(), "range": integer_range, "_load_ptr": load_pointer}
+    lift(kernel, path, scope)(**{name: known[name] for name in parameters(kernel)})
+    return table
 
 
 PROBE = Probe(
