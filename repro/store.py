@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import secrets
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -66,7 +65,7 @@ def runs_folder(given: Path | None) -> Path:
 def create(folder: Path, command: str, request: Mapping[str, Any]) -> Path:
     """A new run directory with its request in it."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-    path = folder / f"{stamp}-{command}-{secrets.token_hex(3)}"
+    path = folder / f"{stamp}-{command}-{_fresh()}"
     try:
         path.mkdir(parents=True)
     except OSError as error:
@@ -104,7 +103,7 @@ def in_use(path: Path) -> bool:
 def finish(path: Path, result: Mapping[str, Any]) -> None:
     """Write the result and make this run the latest, each in one step."""
     write_json(path / RESULT, result)
-    link = path.parent / f".{LATEST}-{secrets.token_hex(3)}"
+    link = path.parent / f".{LATEST}-{_fresh()}"
     try:
         link.symlink_to(path.name, target_is_directory=True)
         os.replace(link, path.parent / LATEST)
@@ -194,12 +193,17 @@ def prune(folder: Path, keep: int) -> list[StoredRun]:
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file whole or not at all."""
     text = json.dumps(value, indent=1, allow_nan=False)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(3)}")
+    temporary = path.with_name(f".{path.name}.{_fresh()}")
     with temporary.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
+
+
+def _fresh() -> str:
+    # as secrets.token_hex makes it, which loads OpenSSL
+    return os.urandom(3).hex()
 
 
 def now() -> str:

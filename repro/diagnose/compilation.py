@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import UsageError
 from .names import NAMES
-from .rules import COMPILED, FOLDER, digest, files, knowledge
+from .rules import COMPILED, FOLDER, checksum, files, knowledge
 from .vocabulary import FAULTS, KINDS
 
 KEYS = {
@@ -45,7 +45,7 @@ def compiled() -> dict[str, Any]:
         if wrong:
             raise UsageError(wrong, where=f"repro/diagnose/classes/{one.get('id')}.yaml")
     classes.sort(key=lambda one: int(one["number"][1:]))
-    return {"sha256": digest(files()), "classes": classes, **shared}
+    return {"crc32": checksum(files()), "classes": classes, **shared}
 
 
 def _read(path: Path) -> dict[str, Any]:

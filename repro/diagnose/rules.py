@@ -2,14 +2,14 @@
 
 One YAML file a class under `classes/`, what they share under `knowledge/`. They are checked and
 compiled into one JSON file (`compilation.py`), because parsing YAML would take longer than reading
-a log. The JSON holds the hash of the files it was made of; where a file was edited since, the
+a log. The JSON holds a checksum of the files it was made of; where a file was edited since, the
 files themselves are read.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -144,12 +144,13 @@ def files() -> list[Path]:
     return sorted((*FOLDER.glob("classes/*.yaml"), *FOLDER.glob("knowledge/*.yaml")))
 
 
-def digest(paths: Sequence[Path]) -> str:
-    """sha256 of the names and contents of files."""
-    found = hashlib.sha256()
+def checksum(paths: Sequence[Path]) -> int:
+    """CRC-32 of the names and contents of files. It tells an edit, which is all it is for, and
+    hashlib would load OpenSSL."""
+    found = 0
     for path in paths:
-        found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.hexdigest()
+        found = zlib.crc32(path.name.encode() + b"\0" + path.read_bytes() + b"\0", found)
+    return found
 
 
 @cache
@@ -159,7 +160,7 @@ def load() -> Knowledge:
         data = json.loads(COMPILED.read_bytes())
     except (OSError, ValueError):
         data = {}
-    if data.get("sha256") != digest(files()):
+    if data.get("crc32") != checksum(files()):
         from .compilation import compiled
 
         data = compiled()
