@@ -56,3 +56,22 @@ def difference(ours: dict[Place, Elements], theirs: dict[Place, Elements]) -> st
         if ours[key] != theirs[key]:
             return f"{what}: {spans(ours[key])} against {spans(theirs[key])}"
     return ""
+
+
+def beyond(ours: dict[Place, Elements], theirs: dict[Place, Elements]) -> str:
+    """What a lane that stops at its first fault found and the reference did not; "" for nothing.
+
+    Such a lane sees one launch, and of it the threads that came before the end: all it names must
+    be in the reference, not the other way round. A launch of -1 or no tensor is not told apart.
+    """
+    for (launch, kind, op, tensor, _), elements in sorted(theirs.items(), key=str):
+        if tensor is None or elements is None:
+            continue
+        same = [
+            found
+            for (at, *what), found in ours.items()
+            if what[:3] == [kind, op, tensor] and launch in (-1, at)
+        ]
+        if not any(found is None or elements <= found for found in same):
+            return f"{kind} by {op} of {tensor} in launch {launch}: {spans(elements)}"
+    return ""

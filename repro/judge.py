@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .agreement import Elements, difference, places, spans
+from .device_judge import weigh_device
 from .hypotheses import Weighed
 from .lanes.catalog import CATALOG, IN_KERNEL, OUTCOMES
 from .plan import Plan, Step, Wanted
@@ -82,6 +83,14 @@ def judge(
             if result.status not in DECIDED:
                 unknown.append(f"{where}: {result.status}: {result.reason or 'no reason given'}")
                 continue
+            if CATALOG[lane].device:
+                said = weigh_device(step.wanted, result, lane, _reference(plan, results, number))
+                wrong += [f"{where}: {problem}" for problem in said.wrong]
+                unobserved += [f"{where}: {silence}" for silence in said.unobserved]
+                shown = shown or said.shown
+                if said.agrees:
+                    agrees.add((number, lane))
+                continue
             if step.wanted.open:
                 if result.stopped:
                     unknown.append(f"{where}: stopped before its end")
@@ -141,6 +150,18 @@ def _survives_kernels(weighed: Weighed) -> bool:
         )
         for name in weighed.survive
     )
+
+
+def as_expected(
+    plan: Plan, results: Mapping[str, Sequence[TrialResult]], number: int, lane: str
+) -> bool:
+    """Whether a trial, by itself, came out as wanted; False where it did not decide."""
+    wanted, result = plan.steps[number].wanted, results[lane][number]
+    if result.status not in DECIDED:
+        return False
+    if CATALOG[lane].device:
+        return not weigh_device(wanted, result, lane, _reference(plan, results, number)).wrong
+    return wanted.open or not compare(wanted, result)
 
 
 def compare(wanted: Wanted, result: TrialResult) -> list[str]:
@@ -229,7 +250,7 @@ def _difference(
 ) -> str | None:
     """How a lane differs from the reference in what both can locate; None: not comparable."""
     kinds = CATALOG["reference"].locates & CATALOG[lane].locates
-    if not CATALOG[lane].kernels or not kinds - OUTCOMES:
+    if not CATALOG[lane].kernels or CATALOG[lane].device or not kinds - OUTCOMES:
         return None
     pair = []
     for one in ("reference", lane):

@@ -19,6 +19,7 @@ from typing import Any
 
 from . import store
 from .case import Case, LoadedCase, load_case, override
+from .device_lanes import Asked, DeviceLane, play_device_lanes
 from .errors import Exit, InterruptedRunError, UsageError, worst
 from .escape import quoted
 from .hypotheses import weigh
@@ -27,7 +28,7 @@ from .judge import Judgement, judge
 from .lanes.catalog import CATALOG
 from .lanes.process import Children, read_results
 from .plan import Plan, plan
-from .records import Cause, RunVerdict, Status, TrialResult
+from .records import Cause, RunVerdict, TrialResult
 from .run_record import case_record, run_record
 
 TIMEOUT = 600.0  # seconds of one child
@@ -50,6 +51,9 @@ class Selection:
     sweep: bool = False
     stop_at_first: bool = False
     timeout: float = TIMEOUT
+    device: int | None = None
+    force: bool = False
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,9 @@ def run(
             "sweep": selection.sweep,
             "stop_at_first": selection.stop_at_first,
             "timeout": selection.timeout,
+            "device": selection.device,
+            "force": selection.force,
+            "keep": selection.keep,
         },
     }
     path = store.create(folder, "run", asked)
@@ -167,19 +174,13 @@ def _execute(
     # the lanes of a case that need longest first, so that no core waits at the end
     jobs.sort(key=lambda job: not CATALOG[job.lane].kernels)
     outcomes = _play(jobs, told, path)
-    asked = any(CATALOG[lane].device for _, planned in plans for lane in planned.lanes)
-    skipped = no_device_lane() if asked else ""
+    outcomes |= _play_devices(cases, plans, selection, told, path)
     records, statuses = [], []
     for case, (effective, planned) in zip(cases, plans, strict=True):
-        results = {
-            lane: outcomes[case.case.id, lane]
-            if not CATALOG[lane].device
-            else tuple(
-                TrialResult(trial, Status.SKIPPED, reason=skipped) for trial in planned.trials(lane)
-            )
-            for lane in planned.lanes
-        }
-        weighed = weigh(effective, planned, results)
+        results = {lane: outcomes[case.case.id, lane] for lane in planned.lanes}
+        # a device's silence is no outcome of an experiment
+        told_of = {lane: found for lane, found in results.items() if not CATALOG[lane].device}
+        weighed = weigh(effective, planned, told_of)
         judgement: Judgement = judge(planned, results, Cause(case.case.cause), weighed)
         statuses.append(STATUS[judgement.verdict])
         records.append(case_record(case, effective, planned, results, judgement, weighed))
@@ -215,15 +216,40 @@ def _play(
             return dict(future.result() for future in futures)
         except KeyboardInterrupt:
             children.stop()
-            resume_line = (
-                f"specrepro run --resume {path.name} --runs {shlex.quote(str(path.parent))}"
-            )
-            raise InterruptedRunError("interrupted", hint=resume_line) from None
+            raise _interrupted(path) from None
 
 
-def no_device_lane() -> str:
-    """Why no device lane can run here, in one line."""
-    from .watch.nvml import devices
+def _play_devices(
+    cases: Sequence[LoadedCase],
+    plans: Sequence[tuple[Case, Plan]],
+    selection: Selection,
+    told: Callable[[Event], None],
+    path: Path,
+) -> dict[tuple[str, str], tuple[TrialResult, ...]]:
+    """The GPU lanes, after the others: nothing else of ours then works beside them."""
+    lanes = [
+        DeviceLane(effective, planned, lane, path / case.case.id / lane)
+        for case, (effective, planned) in zip(cases, plans, strict=True)
+        for lane in planned.lanes
+        if CATALOG[lane].device
+    ]
+    asked = Asked(selection.device, selection.force, selection.keep, selection.timeout)
+    children = Children()
 
-    found = devices()
-    return found.reason or "this version of specrepro runs no device lane yet"
+    def event(
+        case: str, lane: str, trials: int, ended: bool, detail: str, played: int, seconds: float
+    ) -> None:
+        told(Event(case, lane, trials, ended, detail, played, seconds))
+
+    try:
+        return play_device_lanes(lanes, asked, path, children, event)
+    except KeyboardInterrupt:
+        children.stop()
+        raise _interrupted(path) from None
+
+
+def _interrupted(path: Path) -> InterruptedRunError:
+    runs = shlex.quote(str(path.parent))
+    return InterruptedRunError(
+        "interrupted", hint=f"specrepro run --resume {path.name} --runs {runs}"
+    )

@@ -15,7 +15,7 @@ from .case import Case, LoadedCase, points, shipped_cases
 from .case.points import sweep_values
 from .hypotheses import Weighed
 from .hypotheses_record import hypotheses_record
-from .judge import Judgement, compare
+from .judge import Judgement, as_expected
 from .lanes.catalog import CATALOG
 from .plan import Plan, Step
 from .records import Finding, Kind, Source, Status, TrialResult, to_json
@@ -74,7 +74,9 @@ def case_record(
     for number, step in enumerate(plan.steps):
         for lane in plan.lanes:
             result = results[lane][number]
-            trials.append(_trial(step, lane, result, (number, lane) in judgement.agrees))
+            agrees = (number, lane) in judgement.agrees
+            expected = as_expected(plan, results, number, lane)
+            trials.append(_trial(step, lane, result, agrees, expected))
     shown = _shown(plan, results, weighed.survive if weighed else ())
     return {
         "id": case.case.id,
@@ -99,8 +101,9 @@ def case_record(
     }
 
 
-def _trial(step: Step, lane: str, result: TrialResult, agrees: bool) -> dict[str, Any]:
-    decided = result.status in (Status.FAULT, Status.CLEAN)
+def _trial(
+    step: Step, lane: str, result: TrialResult, agrees: bool, expected: bool
+) -> dict[str, Any]:
     return {
         "variant": step.variant,
         "lane": lane,
@@ -108,7 +111,7 @@ def _trial(step: Step, lane: str, result: TrialResult, agrees: bool) -> dict[str
         "point": dict(step.point),
         "expected": str(step.wanted.status),
         "status": str(result.status),
-        "as_expected": decided and (step.wanted.open or not compare(step.wanted, result)),
+        "as_expected": expected,
         "stopped": result.stopped,
         "agrees_with_reference": agrees,
         "findings": to_json(result.findings),

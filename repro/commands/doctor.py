@@ -21,10 +21,10 @@ KernelLogFile = Annotated[
 def doctor(kernel_log: KernelLogFile = None, json_: Json = False, quiet: Quiet = False) -> None:
     """Say what works here, what does not, and what to do; 0 if a GPU lane can run, else 125."""
     from ... import __version__
+    from ..device_lanes import no_device_lane
     from ..doctor import Machine, examine
     from ..report.console import console, print_json
     from ..report.doctor_page import print_doctor
-    from ..run import no_device_lane
     from ..watch.kernel_log import Place
 
     why = no_device_lane()

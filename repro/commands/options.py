@@ -38,6 +38,19 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter; may be repeated."),
 ]
+Device = Annotated[
+    int | None,
+    typer.Option(
+        "--device",
+        metavar="N",
+        min=0,
+        help="The GPU to use, as nvidia-smi counts [default: the first that may be used].",
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Plant faults although others compute on the GPU.")
+]
+Keep = Annotated[bool, typer.Option("--keep", help="Keep GPU core dumps in the run's folder.")]
 Sweep = Annotated[bool, typer.Option("--sweep", help="Also run the points of the case's sweep.")]
 Cases = Annotated[
     list[str],

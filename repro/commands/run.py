@@ -9,7 +9,10 @@ import typer
 
 from ..errors import UsageError
 from .options import (
+    Device,
+    Force,
     Json,
+    Keep,
     Lanes,
     Quiet,
     Runs,
@@ -46,6 +49,9 @@ def run(
     stop_at_first: StopAtFirst = False,
     seed: Seed = None,
     timeout: Timeout = None,
+    device: Device = None,
+    force: Force = False,
+    keep: Keep = False,
     runs: Runs = None,
     resume: Resume = None,
     json_: Json = False,
@@ -68,7 +74,8 @@ def run(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = store.runs_folder(runs)
     if resume is not None:
-        if cases or variant or lane or set_ or sweep or seed is not None or timeout is not None:
+        told_anew = (cases, variant, lane, set_, sweep, force, keep)
+        if any(told_anew) or any(one is not None for one in (seed, timeout, device)):
             raise UsageError("--resume takes cases and options from the run that was cut off")
         path = store.find(folder, resume)
         with progress(quiet or json_) as told:
@@ -90,6 +97,9 @@ def run(
             sweep=sweep,
             stop_at_first=stop_at_first,
             timeout=timeout or TIMEOUT,
+            device=device,
+            force=force,
+            keep=keep,
         )
         loaded = load_cases(cases)
         with progress(quiet or json_) as told:

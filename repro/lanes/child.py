@@ -29,8 +29,8 @@ def main(arguments: list[str]) -> int:
     limit_memory(int(job["memory_limit"]))
     with (directory / "result.ndjson").open("w", encoding="utf-8") as out:
         for number, trial in enumerate(job["trials"]):
-            _line(out, {"trial": number, **play(job, trial)})
-        _line(out, {MARK: len(job["trials"])})
+            line(out, {"trial": number, **play(job, trial)})
+        line(out, {MARK: len(job["trials"])})
     return 0
 
 
@@ -67,7 +67,7 @@ def play(job: Mapping[str, Any], trial: Mapping[str, Any]) -> dict[str, Any]:
         "findings": to_json(findings),
         "tensors": device.tensors,
         "evidence": to_json(_evidence(job, findings)),
-        **_told(outcome),
+        **told(outcome),
         "seconds": round(time.perf_counter() - started, 4),
     }
 
@@ -81,12 +81,13 @@ def _left(reason: str) -> dict[str, Any]:
         "findings": [],
         "tensors": {},
         "evidence": [],
-        **_told(None),
+        **told(None),
         "seconds": 0.0,
     }
 
 
-def _told(outcome: Outcome | None) -> dict[str, Any]:
+def told(outcome: Outcome | None) -> dict[str, Any]:
+    """What a scenario said of a trial, as part of its result; empty where it did not end."""
     if outcome is None:
         return {"service": None, "metrics": {}, "notes": [], "who": ""}
     return {
@@ -144,7 +145,8 @@ def limit_memory(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _line(out: TextIO, record: Mapping[str, Any]) -> None:
+def line(out: TextIO, record: Mapping[str, Any]) -> None:
+    """Write one line of a result file, at once."""
     out.write(json.dumps(record) + "\n")
     out.flush()
 

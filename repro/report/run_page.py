@@ -187,8 +187,24 @@ def lane_table(case: Record) -> Table:
         table.add_column(lane)
     for variant in dict.fromkeys(trial["variant"] for trial in _own(case)):
         cells = [_cell(case, variant, lane) for lane in lanes]
-        table.add_row(printable(variant), *cells, Text("–", "dim"))
+        table.add_row(printable(variant), *cells, _xid(case, variant))
     return table
+
+
+def _xid(case: Record, variant: str) -> Text:
+    """What the driver's log showed while a variant ran: an Xid, nothing, or nobody looked."""
+    seen = [
+        one
+        for trial in _own(case)
+        if trial["variant"] == variant
+        for one in trial["evidence"]
+        if one["source"].startswith("Xid")
+    ]
+    told = [one["detail"].removeprefix("Xid ") for one in seen if one["state"] == "seen"]
+    if told:
+        return Text(printable(told[0]), "magenta")
+    none = any(one["state"] == "none while observable" for one in seen)
+    return Text("none" if none else "–", "dim")
 
 
 def _own(case: Record) -> list[Record]:
@@ -206,9 +222,14 @@ def _cell(case: Record, variant: str, lane: str) -> Text:
         text.append(" ✓")
     if trial["stopped"]:
         text.append(" …", "yellow")
-    elif not trial["as_expected"]:
+    if not trial["as_expected"] and (not trial["stopped"] or _on_device(trial)):
         text.append(" ✗", "bold red")
     return text
+
+
+def _on_device(trial: Record) -> bool:
+    """Whether a trial ran on a GPU, where the first fault ends it, asked for or not."""
+    return any(one["source"] == "CUDA" for one in trial["evidence"])
 
 
 def _legend(case: Record) -> Text:
@@ -225,7 +246,7 @@ def _legend(case: Record) -> Text:
     ):
         marks.append("✗ not as expected")
     if any(t["stopped"] for t in case["trials"]):
-        marks.append("… stopped at its first finding, as asked")
+        marks.append("… stopped at its first fault")
     skipped = {t["reason"] for t in _own(case) if t["status"] == "skipped"}
     if skipped:
         marks.append(f"– not run: {'; '.join(sorted(skipped))}")
@@ -289,12 +310,15 @@ def _faces(case: Record) -> list[tuple[str, str]]:
         unknown = dict.fromkeys(t["variant"] for t in ran if t not in decided)
         worst = [t for t in ran if t["status"] == "fault" and t["findings"]]
         parts = []
+        # a device may show less of it than the lanes that check every access
+        located = [t for t in worst if any(f["elements"] for f in t["findings"])]
         if worst:
+            told = (located or worst)[-1]
             finding = next(
-                (f for f in worst[-1]["findings"] if not str(f["kind"]).endswith("read")),
-                worst[-1]["findings"][0],
+                (f for f in told["findings"] if not str(f["kind"]).endswith("read")),
+                told["findings"][0],
             )
-            parts += [what(finding, None), *worst[-1]["notes"]]
+            parts += [what(finding, None), *told["notes"]]
         clean = dict.fromkeys(t["variant"] for t in ran if t["status"] == "clean")
         if clean:
             parts.append(f"clean: {', '.join(clean)}")

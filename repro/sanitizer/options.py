@@ -77,7 +77,7 @@ def free_port(number: int) -> int:
 def _free(port: int) -> bool:
     with socket.socket() as one:
         try:
-            one.bind(("127.0.0.1", port))
+            one.bind(("localhost", port))
         except OSError:
             return False
     return True

@@ -1,8 +1,9 @@
 """A compute-sanitizer made up: takes its options, runs its target, prints what real ones print.
 
-FAKE_SANITIZER holds JSON: version; found: records as texts or "overrun", which is written of what
-the target's own journal says (`journal`); ending: well, killed, cut, silent, failed; xml: whole,
-none, cut, fewer, doctype; extra: a line before the summary.
+FAKE_SANITIZER, or the file that FAKE_SANITIZER_FILE names, holds JSON: version; found: records as
+texts, or "overrun", which is written of what the target's own journal says (`journal`), or "seen",
+of what a made-up device saw (device.ndjson beside the log); ending: well, killed, cut, silent,
+failed; xml: whole, none, cut, fewer, doctype; extra: a line before the summary.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ FLAGS = {"--xml"}
 
 
 def main(words: list[str]) -> int:
-    said: dict[str, Any] = json.loads(os.environ.get("FAKE_SANITIZER", "{}"))
+    beside = Path(os.environ.get("FAKE_SANITIZER_FILE", "/nonexistent"))
+    text = beside.read_text() if beside.is_file() else os.environ.get("FAKE_SANITIZER", "{}")
+    said: dict[str, Any] = json.loads(text)
     version = said.get("version", "2026.4.0.0")
     if words[-1:] == ["--version"]:
         print("NVIDIA (R) Compute Sanitizer")
@@ -30,7 +33,7 @@ def main(words: list[str]) -> int:
     options, target = taken(words)
     done = subprocess.run(target, check=False)
     log, xml = Path(options["--log-file"]), Path(options["--save"])
-    texts = records(said, version)
+    texts = records(said, version, log.parent)
     lines = [f"{PFX} COMPUTE-SANITIZER"]
     for text in texts:
         lines += [f"{PFX} {line}".rstrip() for line in [*text.splitlines(), ""]]
@@ -74,11 +77,27 @@ def taken(words: list[str]) -> tuple[dict[str, str], list[str]]:
     return options, words[at:]
 
 
-def records(said: dict[str, Any], version: str) -> list[str]:
+def records(said: dict[str, Any], version: str, folder: Path) -> list[str]:
     found: list[str] = []
     for one in said.get("found", []):
-        found += overrun(Path(said["journal"]), version) if one == "overrun" else [one]
+        if one == "overrun":
+            found += overrun(Path(said["journal"]), version)
+        else:
+            found += seen(folder / "device.ndjson") if one == "seen" else [one]
     return found
+
+
+def seen(device: Path) -> list[str]:
+    """A record an element of what a device saw go wrong."""
+    if not device.is_file():
+        return []
+    return [
+        "Invalid __global__ {direction} of size {width} bytes\n"
+        "    at {entry}+0x40 in /opt/x/{file}:{line}\n"
+        "    by thread ({thread},0,0) in block ({block},0,0)\n"
+        "    Access to {address:#x} is out of bounds".format(**json.loads(line))
+        for line in device.read_text().splitlines()
+    ]
 
 
 def overrun(journal: Path, version: str) -> list[str]:

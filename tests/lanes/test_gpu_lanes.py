@@ -1,0 +1,153 @@
+"""`specrepro run` where there is a GPU: its driver, NVML and compute-sanitizer are made up."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+GPU = "gpu NVIDIA H200|GPU-5ad2f0c1-0000-1111-2222-333344445555|00000000:3B:00.0"
+CODE = "import sys; sys.executable = sys.argv.pop(1); from specrepro.cli import main; main()"
+
+
+@dataclass
+class Box:
+    """A machine, and specrepro run on it."""
+
+    folder: Path
+    nvml: list[str] = field(default_factory=lambda: [GPU])
+    tool: dict[str, Any] = field(default_factory=lambda: {"found": ["seen"]})
+    more: dict[str, str] = field(default_factory=dict)
+
+    def run(self, *words: str) -> dict[str, Any]:
+        script = self.folder / "nvml"
+        script.write_text("\n".join(self.nvml) + "\n")
+        (self.folder / "tool.json").write_text(json.dumps(self.tool))
+        environ = os.environ | {
+            "FAKE_NVML": str(script),
+            "LD_LIBRARY_PATH": str(self.folder / "lib"),
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+            "NO_COLOR": "1",
+            **self.more,
+        }
+        python = self.folder / "python"
+        command = [sys.executable, "-c", CODE, str(python), "run", *words]
+        command += ["--json", "--runs", str(self.folder / "runs")]
+        done = subprocess.run(
+            command, env=environ, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode in (0, 1, 125), done.stderr
+        record: dict[str, Any] = json.loads(done.stdout)
+        self.page = done.stderr
+        return record
+
+    def trials(self, record: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+        (case,) = record["cases"]
+        return {(t["variant"], t["lane"]): t for t in case["trials"] if t["point"] == case["named"]}
+
+
+@pytest.fixture
+def box(tmp_path: Path, library: Path) -> Box:
+    compiler = shutil.which("cc") or shutil.which("gcc") or "clang"
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "bin").mkdir()
+    nvml = HERE.parent / "watch" / "fake_nvml.c"
+    target = tmp_path / "lib" / "libnvidia-ml.so.1"
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-o", str(target), str(nvml)], check=True, timeout=60
+    )
+    paths = os.environ.get("PYTHONPATH", "")
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\nexport PYTHONPATH="{paths}"\n'
+        f'exec "{sys.executable}" "{HERE / "python_with_driver.py"}" "{library}" "$@"\n'
+    )
+    python.chmod(0o755)
+    tool = tmp_path / "bin" / "compute-sanitizer"
+    fake = HERE.parent / "sanitizer" / "fake_tool.py"
+    tool.write_text(
+        f'#!/bin/sh\nFAKE_SANITIZER_FILE="{tmp_path / "tool.json"}"\nexport FAKE_SANITIZER_FILE\n'
+        f'exec "{sys.executable}" "{fake}" "$@"\n'
+    )
+    tool.chmod(0o755)
+    return Box(tmp_path)
+
+
+CASE = ("mtp-tail-overflow", "--variant", "faulty", "--variant", "fixed")
+
+
+def test_every_lane_shows_the_fault_and_memcheck_names_its_elements(box: Box) -> None:
+    record = box.run(*CASE)
+    (case,) = record["cases"]
+    assert case["verdict"] == "REPRODUCED", case["reasons"]
+    trials = box.trials(record)
+    statuses = {key: trial["status"] for key, trial in trials.items()}
+    for lane in ("reference", "emulator", "plain", "blocking", "memcheck"):
+        assert (statuses["faulty", lane], statuses["fixed", lane]) == ("fault", "clean"), lane
+    by_lane = {
+        lane: {
+            (f["kind"], f["launch"], f["op"], f["tensor"], tuple(f["elements"]))
+            for f in trials["faulty", lane]["findings"]
+            if f["kind"].startswith("out_of_bounds")
+        }
+        for lane in ("emulator", "memcheck")
+    }
+    assert by_lane["memcheck"]
+    assert by_lane["memcheck"] <= by_lane["emulator"]
+    assert trials["faulty", "memcheck"]["agrees_with_reference"]
+    assert trials["faulty", "plain"]["findings"] == []
+    said = [e["detail"] for e in trials["faulty", "plain"]["evidence"] if e["source"] == "CUDA"]
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS (700)" in said[0]
+    assert all(trial["as_expected"] for trial in trials.values())
+
+
+def test_what_the_tool_cannot_vouch_for_is_unknown(box: Box) -> None:
+    box.tool = {"found": ["seen"], "ending": "silent"}
+    record = box.run(*CASE, "--lane", "reference", "--lane", "memcheck")
+    statuses = {key: trial["status"] for key, trial in box.trials(record).items()}
+    assert (statuses["faulty", "memcheck"], statuses["fixed", "memcheck"]) == ("unknown", "unknown")
+    assert record["cases"][0]["verdict"] == "INCONCLUSIVE"
+
+
+def test_without_the_tool_its_lane_alone_says_why(box: Box) -> None:
+    (box.folder / "bin" / "compute-sanitizer").unlink()
+    box.more = {"PATH": str(box.folder / "bin")}
+    record = box.run(*CASE, "--lane", "plain", "--lane", "memcheck")
+    trials = box.trials(record)
+    assert trials["faulty", "plain"]["status"] == "fault"
+    assert trials["faulty", "memcheck"]["status"] == "skipped"
+    assert trials["faulty", "memcheck"]["reason"].startswith("no compute-sanitizer on PATH")
+
+
+def test_a_core_dump_names_the_kernel_and_is_kept_only_if_asked(box: Box) -> None:
+    from specrepro.repro.case import shipped
+
+    text = (Path(shipped.__file__).parents[2] / "cases" / "mtp-tail-overflow.yaml").read_text()
+    lanes = "lanes: [reference, emulator, plain, blocking, memcheck]"
+    assert lanes in text
+    case = box.folder / "mine.yaml"
+    case.write_text(text.replace(lanes, "lanes: [reference, coredump]"))
+    words = (str(case), "--variant", "faulty")
+    trial = box.trials(box.run(*words))["faulty", "coredump"]
+    assert trial["status"] == "fault", trial
+    said = [e["detail"] for e in trial["evidence"] if e["source"] == "core dump"]
+    assert "CUDBG_EXCEPTION_WARP_ILLEGAL_ADDRESS" in said[0]
+    assert "kernel kv_write" in said[0]
+    assert not list((box.folder / "runs").rglob("gpu.core.*"))
+    box.run(*words, "--keep")
+    kept = [path.parent.name for path in (box.folder / "runs").rglob("gpu.core.*")]
+    assert kept == ["000-faulty"]
+
+
+def test_a_gpu_that_is_not_there_is_said_in_one_line(box: Box) -> None:
+    record = box.run(*CASE, "--lane", "plain", "--device", "3")
+    reasons = {t["reason"] for t in box.trials(record).values()}
+    assert reasons == {"there is no GPU 3; the driver shows 1, counted from 0"}
