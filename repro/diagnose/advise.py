@@ -89,7 +89,8 @@ def proposals(
 
     Where none is left after a fault of the device: for those that would explain it.
     """
-    standing = left(ranked) or _explaining(ranked, situation)
+    in_question = left(ranked)
+    standing = in_question or _explaining(ranked, situation)
     if not standing:
         return []
     chances = _chances([r.score for r in standing])
@@ -113,7 +114,7 @@ def proposals(
                 _filled(experiment.ask, situation),
                 round(bits, 2),
                 minutes(experiment),
-                _apart(ids, tables),
+                _apart(ids, tables) if in_question else (),
             )
         )
     least = LEAST_SHARE * max((p.bits for p in found), default=0.0)

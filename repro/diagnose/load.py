@@ -78,6 +78,8 @@ def note_claims(notes: Notes, facts: Sequence[Fact], claims: Mapping[str, str]) 
         _pipeline(notes, told["pipeline"])
     if "prefix_on" in told:
         notes.put("prefix_caching", "on", [told["prefix_on"]], How.CLAIMED)
+    if "flashinfer_on" in told:
+        notes.put("backend", "FLASHINFER", [told["flashinfer_on"]], How.CLAIMED)
     symptoms = [name for claim, name in SYMPTOMS.items() if claim in told]
     if symptoms and "symptom" not in notes.seen:
         notes.put("symptom", symptoms, [told[c] for c in SYMPTOMS if c in told], How.CLAIMED)

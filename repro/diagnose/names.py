@@ -82,7 +82,7 @@ SIGNS: dict[str, str] = {
     "sanitizer_far": "yes: 2^31 bytes or more from the nearest allocation",
     "sanitizer_distance": "bytes",
     "consequences": "what follows from the first failure",
-    "fault_seen": "yes: a device fault was printed; no",
+    "fault_seen": "yes: a fault of the device or its driver was printed; no",
     "running": "requests that ran, last seen before the failure",
     "corrupted": "requests with NaN in their logits",
     "prefix_hits": "yes or no: the prefix cache was hit",

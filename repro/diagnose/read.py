@@ -104,7 +104,7 @@ class _Whole:
             )
         for number, part in enumerate(parts, start=1):
             prose = part.part == "prose"
-            one = _One(len(self.sources), prose=prose, code=part.is_code, first=part.first_line)
+            one = _One(len(self.sources), prose=prose, told=part.is_told, first=part.first_line)
             text = part.text.encode("utf-8", "replace")
             one.lines(iter([text]))
             if prose:
@@ -154,14 +154,14 @@ class _One:
     """Reads one source."""
 
     def __init__(
-        self, index: int, *, prose: bool = False, code: bool = False, first: int = 1
+        self, index: int, *, prose: bool = False, told: bool = False, first: int = 1
     ) -> None:
         self.keeper = Keeper(index)
         self.counts = Counts()
         self.carriers: Counter[str] = Counter()
         self.host: str | None = None
         self._state = State(prose=prose)
-        self._prose, self._code, self._first = prose, code, first
+        self._prose, self._told, self._first = prose, told, first
         self._failed: Counter[str] = Counter()
         self._failed_first: dict[str, int] = {}
         self._engine: str | None = None
@@ -235,7 +235,7 @@ class _One:
             self._keep([Found("engine", values)], line, self._state.session)
 
     def _keep(self, found: list[Found], line: Line, session: int) -> None:
-        certainty = Certainty.CLAIMED if self._code else Certainty.OBSERVED
+        certainty = Certainty.CLAIMED if self._told else Certainty.OBSERVED
         unsure = self._prose and not (line.prefix.logged or line.prefix.name)
         for fact in found:
             if unsure and fact.kind in _UNSAID:

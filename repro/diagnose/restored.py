@@ -13,30 +13,48 @@ from .facts import Certainty, Fact, Value
 # What a log hides stands for itself, and cannot be started with.
 HIDDEN = "***"
 SERVE = "vllm serve"
-# What starts a process; a list of arguments in a compose file or a manifest does not.
+# What starts a process, with the variables before it; a list of arguments in a compose file or a
+# manifest does not.
 PROGRAM = re.compile(
-    r"vllm serve|-m (vllm|sglang)|(docker|podman) run|sglang serve|trtllm-serve|llama-server"
+    r"(?:[A-Za-z_]\w{0,80}=(?:'[^']{0,300}'|\"[^\"]{0,300}\"|[^\s`]{0,300}) +){0,20}(?:sudo +)?"
+    r"(?:[\w./-]{0,200}/)?(?:vllm serve|python[\d.]{0,5} +-m +(?:vllm|sglang)|docker run|"
+    r"podman run|sglang serve|trtllm-serve|llama-server)\b"
 )
 
 
 def start_command(facts: Iterable[Fact]) -> str | None:
     """The start command of an incident; None where neither it nor its arguments were seen."""
     given = list(facts)
-    commands = [fact for fact in given if fact.kind == "command" and _starts(fact)]
+    commands = [fact for fact in given if fact.kind == "command"]
     commands.sort(key=lambda fact: fact.certainty is Certainty.CLAIMED)
-    if commands:
-        return str(commands[0].get("line")).strip().strip("`")
+    for fact in commands:
+        if command := _command(fact):
+            return command
     for origin in ("given", "command"):
         told = [f for f in given if f.kind == "engine_argument" and f.get("origin") == origin]
         restored = _restored(told) if told else None
         if restored:
-            return restored
+            return restored if origin == "given" else " ".join([*_variables(given), restored])
     return None
 
 
-def _starts(fact: Fact) -> bool:
-    line = str(fact.get("line") or "").lstrip()
-    return PROGRAM.search(line) is not None and not line.startswith("- ")
+def _variables(facts: Iterable[Fact]) -> list[str]:
+    """The variables that stand beside a list of arguments, as a shell takes them."""
+    told = [f for f in facts if f.kind == "environment" and f.certainty is Certainty.OBSERVED]
+    values = {str(f.get("name")): str(f.get("value") or "") for f in told}
+    return [f"{name}={shlex.quote(v)}" for name, v in values.items() if v and HIDDEN not in v]
+
+
+def _command(fact: Fact) -> str | None:
+    """The command of a line, from its program on; of a sentence what stands between backquotes."""
+    line = str(fact.get("line") or "")
+    found = PROGRAM.search(line)
+    if found is None or line.lstrip().startswith("- "):
+        return None
+    command, quote, _ = line[found.start() :].partition("`")
+    if fact.certainty is Certainty.CLAIMED and not (quote and line[: found.start()].endswith("`")):
+        return None if line[: found.start()].strip() else command.strip()
+    return command.strip()
 
 
 def _restored(facts: Iterable[Fact]) -> str | None:

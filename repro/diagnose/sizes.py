@@ -77,6 +77,7 @@ def note_lengths(notes: Notes, facts: Sequence[Fact], arguments: Mapping[str, Fa
             notes.put("target_len", tokens, [given])
     for fact in of_kind(facts, "draft_length_override"):
         # the draft is cut to the target's length: harmless
+        notes.seen.pop("draft_len", None)
         notes.put("draft_len", number(fact.get("after")), [fact])
         notes.seen.pop("draft_shorter", None)
         notes.put("draft_shorter", "no", [fact])

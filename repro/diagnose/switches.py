@@ -98,5 +98,11 @@ def note_environment(notes: Notes, facts: Sequence[Fact]) -> None:
             notes.put("partition", "yes", [fact])
         elif name == "VLLM_ATTENTION_BACKEND" and value:
             notes.put("backend", value, [fact])
-    blocking = [f for f in facts if f.kind == "cuda_error" and f.get("stack") == "blocking"]
+    blocking = [
+        f
+        for f in facts
+        if f.kind == "cuda_error"
+        and f.get("stack") == "blocking"
+        and f.certainty is Certainty.OBSERVED
+    ]
     notes.put("launch_blocking", "on" if blocking else None, blocking)

@@ -25,6 +25,7 @@ DEVICE_FAULTS = frozenset(
         "launch_timeout",
     }
 )
+HARDWARE_FAULTS = frozenset({"hardware", "ecc", "nvlink", "contained", "no_device"})
 FAR = 2**31  # bytes
 CAPTURE = re.compile(r"capture|cudagraph|warm.?up|profile_run|compile_or_warm", re.IGNORECASE)
 
@@ -63,7 +64,7 @@ def _faults(notes: Notes, course: Course, failures: Sequence[Fact]) -> None:
     if failures and (not told or only_waits) and (follow or course.failures):
         told.setdefault("consequence", list(course.failures))
     notes.each("symptom", [(name, fact) for name, group in told.items() for fact in group[:2]])
-    seen = [f for name in told if name in DEVICE_FAULTS for f in told[name]]
+    seen = [f for name in told if name in DEVICE_FAULTS | HARDWARE_FAULTS for f in told[name]]
     notes.put("fault_seen", "yes" if seen else "no", seen or failures[:1])
     names = [_consequence(f) for f in course.cascade]
     notes.put("consequences", [name for name in names if name], course.cascade)

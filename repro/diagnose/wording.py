@@ -57,7 +57,7 @@ def _told(fact: Fact) -> str:
             said = text_of(fact.get("message"))
             name = text_of(fact.get("class"))
             if name is None:
-                return "a traceback whose last line was not recognised"
+                return "a traceback that is cut, or ends in a line that was not recognised"
             return f"{name}: {said}" if said else name
         case "sanitizer_error":
             what = f"{fact.get('tool') or 'compute-sanitizer'}: {fact.get('record')}"

@@ -23,10 +23,14 @@ def headline(record: Record) -> str:
 
 def extent(record: Record) -> str:
     """How much was read: `312,044 lines, 2 sources`."""
-    lines = record.get("lines") or sum(source["lines"] for source in record["sources"])
+    lines = _lines(record)
     logs = record.get("logs", 1)
     count = f"{logs:,} logs" if logs > 1 else _count(len(record["sources"]), "source")
     return f"{_count(lines, 'line')}, {count}"
+
+
+def _lines(record: Record) -> int:
+    return int(record.get("lines") or sum(source["lines"] for source in record["sources"]))
 
 
 def place(lines: Sequence[Record]) -> str:
@@ -48,7 +52,7 @@ def first(record: Record) -> str:
     if failure is None:
         if record["incidents"]:
             return "not in what was given; what is there follows from something earlier"
-        return "no failure found"
+        return "no failure found" if _lines(record) else "nothing could be read"
     said = [failure["time"], failure["what"]]
     if failure["ranks"] and failure["kind"] != "xid":  # which names its GPU itself
         said.append(f"at {' and '.join(failure['ranks'])}")

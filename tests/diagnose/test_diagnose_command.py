@@ -159,7 +159,9 @@ def test_a_log_without_a_failure_ends_with_125(specrepro: Run, tmp_path: Path) -
     assert ran.returncode == 125
     assert "no failure found" in ran.stdout
     (tmp_path / "empty.log").write_bytes(b"")
-    assert specrepro("diagnose", tmp_path / "empty.log").returncode == 125
+    empty = specrepro("diagnose", tmp_path / "empty.log")
+    assert empty.returncode == 125
+    assert "nothing could be read" in empty.stdout
     (tmp_path / "noise.log").write_bytes(bytes(range(256)) * 50)
     assert specrepro("diagnose", tmp_path / "noise.log").returncode == 125
 

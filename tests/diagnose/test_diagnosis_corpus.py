@@ -2,7 +2,8 @@
 
 `corpus/<class>/expected.yaml` says of each log what fails first, where classes must or may stand,
 and why that is right; it was written by reasoning from what is known of the faults, not by running
-this code. `corpus/pairs/` has two logs that differ in the one line that decides between classes.
+this code. `corpus/pairs/` has two logs that differ in the one line that decides between classes,
+`corpus/reports/` whole reports as people write them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from specrepro.repro.diagnose.wording import told
 CORPUS = Path(__file__).parent / "corpus"
 NAMES = ("clean", "cut", "mixed", "misleading")
 SIDES = ("one", "other")
+MORE = ("pairs", "reports")
 
 
 def expectations() -> Iterator[Any]:
@@ -77,7 +79,7 @@ def test_a_log_gets_the_answer_that_was_reasoned_out(
 
 
 def test_every_class_has_a_clean_log_and_three_hard_ones() -> None:
-    assert {folder.name for folder in CORPUS.iterdir()} == {*FAULT_CLASSES.values(), "pairs"}
+    assert {folder.name for folder in CORPUS.iterdir()} == {*FAULT_CLASSES.values(), *MORE}
     for name in FAULT_CLASSES.values():
         text = (CORPUS / name / "expected.yaml").read_text(encoding="utf-8")
         assert set(yaml.safe_load(text)) == set(NAMES), name

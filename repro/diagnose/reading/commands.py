@@ -42,6 +42,8 @@ _VARIABLE = lazily(
     r"(?:^|[\s'\"\-;]|-e |--env[ =])(?P<name>(?:" + "|".join(_VARIABLES) + r")[A-Z0-9_]{1,60})"
     r"(?P<how>=|: )(?P<value>\"[^\"]{0,300}\"|'[^']{0,300}'|[^\s'\";\\]{0,300})"
 )
+_ENTRY = lazily(r"^\s*-? ?name: ['\"]?([A-Z][A-Z0-9_]{1,60})['\"]?\s*$")
+_ENTRY_VALUE = lazily(r"^\s*value: (['\"]?[^\s'\"\\]{0,300}['\"]?)\s*$")
 _LISTED = lazily(r"^\s*(?:export |ENV |- )?(?:name: )?")
 # Options of docker, which stand before the image.
 _DOCKER = frozenset(
@@ -155,10 +157,17 @@ def _image(line: Line, _: Following, __: State) -> Iterator[Found]:
         yield Found("engine", values)
 
 
-def _environment(line: Line, _: Following, state: State) -> Iterator[Found]:
+def _next(following: Following) -> str:
+    return next((other.text for other in following()), "")
+
+
+def _environment(line: Line, following: Following, state: State) -> Iterator[Found]:
     text = line.text
     if text.lstrip().startswith(("For debugging", "Compile with")):
         return
+    if (entry := _ENTRY.match(text)) and (behind := _ENTRY_VALUE.match(_next(following))):
+        # a manifest of Kubernetes has name and value on lines of their own
+        text = f"{entry[1]}={behind[1]}"
     for found in _VARIABLE.finditer(text[:LONGEST]):
         name, value = found["name"], found["value"].strip("'\"")
         assigned = found["how"] == "=" or _LISTED.sub("", text).startswith(name)
@@ -169,7 +178,7 @@ def _environment(line: Line, _: Following, state: State) -> Iterator[Found]:
             continue
         if _SECRET.search(name):
             value = "***"
-        if name == "CUDA_LAUNCH_BLOCKING" and value in ("1", "true"):
+        if name == "CUDA_LAUNCH_BLOCKING" and value in ("1", "true") and not state.prose:
             state.blocking = True
         yield Found("environment", {"name": name, "value": value})
         if name == "VLLM_USE_V2_MODEL_RUNNER" and value in ("0", "1"):

@@ -37,11 +37,13 @@ class Segment:
     first_line: int
     author: str | None = None
     language: str = ""
+    quoted: bool = False
 
     @property
-    def is_code(self) -> bool:
-        """Whether the block says that it holds a program's source: nothing was observed there."""
-        return self.language in _NO_LOG
+    def is_told(self) -> bool:
+        """Whether nothing was observed there by the author: a program's source, or a log that is
+        quoted from somebody else."""
+        return self.quoted or self.language in _NO_LOG
 
 
 def segments(text: str) -> tuple[list[Segment], int]:
@@ -142,12 +144,13 @@ class _Splitter:
     block_first: int = 0
     fence: str = ""
     language: str = ""
+    quoted: bool = False
 
     def end_block(self) -> Iterator[Segment]:
         if self.fence and any(line.strip() for line in self.block):
-            yield Segment(
-                "block", "\n".join(self.block), self.block_first, self.author, self.language
-            )
+            text = "\n".join(self.block)
+            place = (self.block_first, self.author, self.language, self.quoted)
+            yield Segment("block", text, *place)
         self.fence, self.block = "", []
 
     def end_prose(self, number: int) -> Iterator[Segment]:
@@ -178,6 +181,7 @@ def _markdown(text: str, author: str | None, first: int) -> Iterator[Segment]:
             page.prose.append("")
             page.fence = fence["fence"]
             page.language = fence["language"].lower()
+            page.quoted = line.lstrip().startswith(">")
             page.block_first = number + 1
         elif _HEADER.match(line):
             page.prose.append("")
