@@ -97,12 +97,12 @@ def _hung(fault: Fault, cell: Cell) -> bool:
 
 
 def _sees(fault: Fault, lane: Lane) -> bool:
-    return fault.kind in lane.sees and not (fault.valid and lane.device)
+    return fault.kind in lane.sees and not (fault.hidden and lane.device)
 
 
 def _why_not(fault: Fault, instrument: str, device: bool) -> str:
-    if fault.valid and device:
-        return "the address is valid memory"
+    if fault.hidden and device:
+        return fault.hidden
     if fault.kind is Kind.HANG:
         return "no lane reports a hang"
     return f"{instrument} does not show {fault.kind}"
@@ -137,6 +137,8 @@ def _amiss(fault: Fault, lane: Lane, finding: Finding, lines: Sequence[int]) -> 
         return f"instead it says: {told([finding])}"
     if (finding.tensor, finding.elements) != (fault.tensor, fault.elements):
         return f"at another place: {told([finding])}"
+    if finding.bytes_past_end != fault.past:
+        return f"{finding.bytes_past_end} bytes past the end, not {fault.past}: {told([finding])}"
     if lane.kernels and (finding.source is None or finding.source.line not in lines):
         return f"at another line: {told([finding])}"
     return ""

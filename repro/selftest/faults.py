@@ -18,6 +18,7 @@ KERNELS = FOLDER / "planted.ptx"
 SOURCE = FOLDER / "planted.cu"
 THREADS = 64  # of the one block of each launch
 FAR = 1 << 36  # elements of 4 bytes: 256 GiB behind a buffer of 256 bytes
+VALID = "the address is valid memory"
 _MARK = re.compile(r"//! (\w+)$")
 
 
@@ -26,8 +27,9 @@ class Fault:
     """One planted fault, or the control.
 
     about: what it does. kind: of the findings that are right; None for the control, which must have
-    none. tensor, elements: where they lie, first and last; None where a kind has none. valid: the
-    address is valid memory of a device, so that nothing which looks at addresses alone can object.
+    none. tensor, elements: where they lie, first and last; None where a kind has none. past: bytes
+    from the end to the first wrong one, None where it is not past an end. hidden: why no lane on a
+    device can see it although it sees the kind, "" where one can.
     """
 
     name: str
@@ -35,7 +37,8 @@ class Fault:
     kind: Kind | None
     tensor: str | None = None
     elements: tuple[int, int] | None = None
-    valid: bool = False
+    past: int | None = None
+    hidden: str = ""
 
     @property
     def arguments(self) -> Path:
@@ -52,6 +55,7 @@ FAULTS: tuple[Fault, ...] = (
         Kind.OUT_OF_BOUNDS_WRITE,
         "out",
         (FAR, FAR + 63),
+        past=4 * (FAR - THREADS),
     ),
     Fault(
         "far_read",
@@ -59,6 +63,7 @@ FAULTS: tuple[Fault, ...] = (
         Kind.OUT_OF_BOUNDS_READ,
         "in",
         (FAR, FAR + 63),
+        past=4 * (FAR - THREADS),
     ),
     Fault(
         "next_write",
@@ -66,7 +71,8 @@ FAULTS: tuple[Fault, ...] = (
         Kind.OUT_OF_BOUNDS_WRITE,
         "out",
         (64, 127),
-        valid=True,
+        past=0,
+        hidden=VALID,
     ),
     Fault(
         "pool_write",
@@ -74,16 +80,25 @@ FAULTS: tuple[Fault, ...] = (
         Kind.FOREIGN_WRITE,
         "pool",
         (64, 95),
-        valid=True,
+        hidden=VALID,
     ),
     Fault("misaligned", "misaligned read", Kind.MISALIGNED_ACCESS, "in", (0, 64)),
     Fault("unwritten_read", "uninitialised read", Kind.UNINITIALISED_READ, "in", (0, 63)),
+    Fault(
+        "shared_unwritten",
+        "uninitialised shared memory",
+        Kind.UNINITIALISED_READ,
+        None,
+        (128, 255),
+        hidden="global memory alone is looked at",
+    ),
     Fault(
         "shared_bounds",
         "read past shared memory",
         Kind.SHARED_OUT_OF_BOUNDS,
         None,
         (256, 383),
+        past=0,
     ),
     Fault("shared_race", "shared-memory race", Kind.SHARED_RACE, None, (0, 255)),
     Fault("barrier", "divergent barrier", Kind.DIVERGENT_BARRIER),

@@ -18,14 +18,23 @@ from specrepro.repro.selftest.cells import (
 from specrepro.repro.selftest.faults import FAULTS, Fault
 
 RACE = Fault("shared_race", "a race", Kind.SHARED_RACE, None, (0, 255))
-WRITE = Fault("next_write", "a write", Kind.OUT_OF_BOUNDS_WRITE, "out", (64, 127), valid=True)
+WRITE = Fault(
+    "next_write",
+    "a write",
+    Kind.OUT_OF_BOUNDS_WRITE,
+    "out",
+    (64, 127),
+    past=0,
+    hidden="valid memory",
+)
 HANG = Fault("hang", "a hang", Kind.HANG)
 CONTROL = Fault("clean", "nothing", None)
 LINES = (31,)
 
 
 def write(**more: object) -> Finding:
-    given = {"tensor": "out", "elements": (64, 127), "source": Source("planted.cu", 31)} | more
+    place = {"tensor": "out", "elements": (64, 127), "bytes_past_end": 0}
+    given = place | {"source": Source("planted.cu", 31)} | more
     return Finding(Kind.OUT_OF_BOUNDS_WRITE, **given)  # type: ignore[arg-type]
 
 
@@ -44,12 +53,13 @@ def test_the_planted_finding_at_its_place_is_seen() -> None:
         (),
         (write(elements=(64, 126)),),
         (write(tensor="in"),),
+        (write(bytes_past_end=4),),
         (write(source=Source("planted.cu", 30)),),
         (write(source=None),),
         (Finding(Kind.OUT_OF_BOUNDS_READ, tensor="out", elements=(64, 127)),),
         (write(), Finding(Kind.TRAP)),
     ],
-    ids=["none", "elements", "tensor", "line", "no line", "kind", "one too many"],
+    ids=["none", "elements", "tensor", "distance", "line", "no line", "kind", "one too many"],
 )
 def test_anything_else_than_the_planted_finding_is_not_seen(found: tuple[Finding, ...]) -> None:
     assert judged(WRITE, Observed(found)) == ("not seen", False)

@@ -56,6 +56,13 @@ PLANTED unwritten_read(int* out, const int* in) {
   out[threadIdx.x] = in[threadIdx.x];  //! unwritten_read
 }
 
+PLANTED shared_unwritten(int* out) {
+  __shared__ int shared[64];
+  if (threadIdx.x < 32) shared[threadIdx.x] = 1;
+  __syncthreads();
+  out[threadIdx.x] = shared[threadIdx.x];  //! shared_unwritten
+}
+
 PLANTED barrier(int* out) {
   if (threadIdx.x % 2) {
     out[threadIdx.x] = 1;
@@ -68,7 +75,7 @@ PLANTED barrier(int* out) {
 
 PLANTED assertion(int* out, int limit) {
   int t = threadIdx.x;
-  if (t >= limit) __assertfail("t < limit", "planted.cu", 71, "assertion", 1);  //! assertion
+  if (t >= limit) __assertfail("t < limit", "planted.cu", 78, "assertion", 1);  //! assertion
   out[t] = t;
 }
 
