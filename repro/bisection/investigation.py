@@ -7,32 +7,28 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
 from .. import store
-from ..case import LoadedCase
 from ..check.builds import Builds
-from ..check.defects import Question
-from ..check.depth import Asked, Depth, Told
+from ..check.depth import Asked, Told
 from ..check.probes import load
 from ..check.settings import read_settings
 from ..check.source import members
 from ..check.web import Web
-from ..check.web import shown as shown_url
 from ..errors import Exit, InterruptedRunError, UntestableError, UsageError
 from ..escape import printable
-from ..run_record import environment
 from . import session
 from .boundary import Side, boundary
-from .candidates import Line, Wish, release_line
+from .candidates import Line, release_line
 from .commit_index import CommitIndex
 from .commits import End, between
 from .journal import Journal
-from .question import Ending, Find, Kind, Options, Result
+from .plan import READ, Plan, about, identity
+from .question import Ending, Find, Kind, Result
 from .record import Stage, bisect_record, status
 from .repository import Repository
 from .session import Quest, Shown
@@ -41,32 +37,6 @@ from .trials import Bench, LineBuilds, row_of
 from .verdicts import Observation, effective
 
 PROJECT = "vllm"
-# Depths at which one trial decides.
-EXACT = {"source", "kernel"}
-# Depths that read the engine's own code and nothing that is compiled: a clone will do.
-READ = {"source"}
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a command line asks. again: that command line. options: how to search releases.
-    seconds: of one trial, None for what the depth allows. commit_index, variant: where wheels of
-    commits are, and which. model: the user's, which the depth tries builds with. injected: the
-    change that the depth makes to some builds on purpose, {change, says, from, to}."""
-
-    case: LoadedCase
-    depth: Depth
-    question: Question
-    wish: Wish
-    options: Options
-    scan: bool
-    again: str
-    repo: Path | None = None
-    commit_index: str | None = None
-    variant: str | None = None
-    seconds: float | None = None
-    model: Path | None = None
-    injected: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +75,19 @@ def investigate(
         line = release_line(builds.files(), PROJECT, plan.wish)
         return {"line": session.kept(Quest(session.RELEASES, line, plan.options, plan.scan))}
 
-    path, _ = session.take_up(folder, _asked(plan), prepare, anew=anew)
+    path, _ = session.take_up(folder, identity(plan), prepare, anew=anew)
     with store.held(path):
         request = store.request(path)
         asked = Asked(plan.case, part.records(), part.also, plan.question, plan.seconds, told, path)
-        opener = LineBuilds(builds, repository, PROJECT)
-        bench = Bench(plan.depth, asked, opener, path)
+        benches = [
+            Bench(depth, asked, LineBuilds(own, repository, PROJECT), path)
+            for depth, own in (
+                (plan.depth, builds),
+                *((helper.depth, helper.builds) for helper in plan.helpers),
+            )
+        ]
         try:
-            stages, found = _search(plan, bench, request, repository, told, shown)
+            stages, found = _search(plan, benches, request, repository, told, shown)
         except KeyboardInterrupt as error:
             raise InterruptedRunError(
                 "stopped; what was tried is kept", hint=f"the same command goes on: {plan.again}"
@@ -123,97 +98,40 @@ def investigate(
                 where=printable(str(path)),
                 hint="with room there, the same command goes on",
             ) from error
+        each = [own.traffic for own in (builds, *(helper.builds for helper in plan.helpers))]
+        traffic = sum(count for count, _ in each), sum(size for _, size in each)
         record = bisect_record(
-            _about(plan, path, request, began, builds.traffic), stages, found, scan=plan.scan
+            about(plan, path, request, time.monotonic() - began, traffic),
+            stages,
+            found,
+            scan=plan.scan,
         )
         if stages[-1].result.ending not in {Ending.INFRA, Ending.BUDGET}:
             store.finish(path, record)
     return Report(record, status(stages))
 
 
-def _asked(plan: Plan) -> dict[str, Any]:
-    """What makes two command lines the same search."""
-    wish = plan.wish
-    return {
-        "case": plan.case.case.id,
-        "sha256": plan.case.sha256,
-        "depth": plan.depth.name,
-        "question": {
-            "defects": list(plan.question.defects),
-            "with": dict(plan.question.fixed),
-            "default_only": plan.question.default_only,
-        },
-        "find": str(plan.options.find),
-        "scan": plan.scan,
-        "within": wish.within,
-        "oldest": wish.oldest,
-        "newest": wish.newest,
-        "ends_given": plan.options.ends_given,
-        "prereleases": wish.prereleases,
-        "yanked": wish.yanked,
-        "full_download": wish.full_download,
-        "platform": wish.platform,
-        "repo": str(plan.repo.absolute()) if plan.repo else None,
-        "commit_index": shown_url(plan.commit_index) if plan.commit_index else None,
-        "variant": plan.variant,
-        # not kept where they are not given, so that sessions of before there were any go on
-        **({"deterministic": True} if plan.options.deterministic else {}),
-        **({"model": str(plan.model.absolute())} if plan.model else {}),
-        **({"injected": dict(plan.injected)} if plan.injected else {}),
-    }
-
-
-def _about(
-    plan: Plan, path: Path, request: Mapping[str, Any], began: float, traffic: tuple[int, int]
-) -> dict[str, Any]:
-    case = plan.case.case
-    return {
-        "run": {
-            "id": path.name,
-            "path": str(path),
-            "command": session.COMMAND,
-            "version": __version__,
-            "started": str(request["started"]),
-            "seconds": round(time.monotonic() - began, 3),
-        },
-        "environment": environment(),
-        "case": case.id,
-        "sha256": plan.case.sha256,
-        "title": case.title,
-        "report": case.report,
-        "cause": str(case.cause),
-        "depth": plan.depth.name,
-        "looked_at": plan.depth.looked_at,
-        "question": request["asked"]["question"],
-        "injected": request["asked"].get("injected"),
-        "find": str(plan.options.find),
-        # of this process: a session that was taken up again had more
-        "traffic": {"requests": traffic[0], "bytes": traffic[1]},
-        "again": plan.again,
-    }
-
-
 def _search(
     plan: Plan,
-    bench: Bench,
+    benches: Sequence[Bench],
     request: Mapping[str, Any],
     repository: Repository | None,
     told: Told,
     shown: Shown,
 ) -> tuple[list[Stage], dict[str, Any] | None]:
     line = session.restored(request["line"]).line
-    stages = [_stage(Quest(session.RELEASES, line, plan.options, plan.scan), bench, told, shown)]
+    stages = [_stage(Quest(session.RELEASES, line, plan.options, plan.scan), benches, told, shown)]
     first = stages[0].result
     located = first.kind in {Kind.FIRST_BAD, Kind.FIRST_GOOD}
     if repository is not None and located:
-        stages.append(_commits(plan, bench, stages[0], repository, told, shown))
+        stages.append(_commits(plan, benches, stages[0], repository, told, shown))
     last = next((s for s in reversed(stages) if s.result.kind is not Kind.NONE), None)
     if last is None or last.result.build is None or last.result.previous is None:
         return stages, None
     if plan.injected is not None:
         # what differs between two releases did not make a boundary that was put between them
         return stages, None
-    before, after = (_side(bench, last, b) for b in (last.result.previous, last.result.build))
+    before, after = (_side(benches[0], last, b) for b in (last.result.previous, last.result.build))
     found = boundary(before, after)
     if repository is not None and last.name != session.RELEASES:
         note = next(c.note for c in last.line.candidates if c.build == last.result.build)
@@ -222,9 +140,9 @@ def _search(
     return stages, found
 
 
-def _stage(quest: Quest, bench: Bench, told: Told, shown: Shown) -> Stage:
-    journal, result = session.search(quest, bench, told, shown)
-    return stage_of(quest, journal, result, bench.folder)
+def _stage(quest: Quest, benches: Sequence[Bench], told: Told, shown: Shown) -> Stage:
+    journal, result = session.search(quest, benches, told, shown)
+    return stage_of(quest, journal, result, benches[0].folder)
 
 
 def stage_of(quest: Quest, journal: Journal, result: Result, folder: Path) -> Stage:
@@ -244,7 +162,7 @@ def stage_of(quest: Quest, journal: Journal, result: Result, folder: Path) -> St
 
 def _commits(
     plan: Plan,
-    bench: Bench,
+    benches: Sequence[Bench],
     releases: Stage,
     repository: Repository,
     told: Told,
@@ -254,6 +172,7 @@ def _commits(
     old, new = releases.result.previous or "", releases.result.build or ""
     name = f"commit-{old}-{new}"
     options = replace(plan.options, find=releases.find, ends_given=True)
+    bench = benches[0]
     kept = bench.folder / f"{name}.json"
     if kept.is_file():
         line = session.restored(json.loads(kept.read_text(encoding="utf-8"))).line
@@ -284,7 +203,7 @@ def _commits(
             result = Result(Kind.NONE, ending, notes=(str(error),))
             return Stage("commit", Line(()), releases.find, (), {}, result)
         store.write_json(kept, session.kept(Quest(name, line, options)))
-    return replace(_stage(Quest(name, line, options), bench, told, shown), name="commit")
+    return replace(_stage(Quest(name, line, options), benches, told, shown), name="commit")
 
 
 def _end(stage: Stage, build: str) -> End:

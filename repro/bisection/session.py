@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,11 @@ from .. import store
 from ..check.depth import Told
 from ..errors import RunNotFoundError, UsageError
 from ..records import to_json
-from . import trials
+from . import crew, trials
 from .candidates import Candidate, Line
 from .costs import Costs
 from .journal import Journal
+from .plan import COMMAND
 from .question import Ending, Find, Kind, Options, Result, Trial
 from .search import Search
 from .timeline import scanned
@@ -38,7 +40,6 @@ from .verdicts import (
     effective,
 )
 
-COMMAND = "bisect"
 RELEASES = "release"
 SCAN_TRIALS = 2  # of a build, where the machine or the network failed
 SCAN_FAILURES = 4  # of them in a row, at which a scan stops
@@ -115,23 +116,27 @@ def restored(record: Mapping[str, Any]) -> Quest:
         ) from error
 
 
-def search(quest: Quest, bench: Bench, told: Told, shown: Shown) -> tuple[Journal, Result]:
-    """Try builds until there is a result; every trial is in the journal before the next begins.
+def search(
+    quest: Quest, benches: Sequence[Bench], told: Told, shown: Shown
+) -> tuple[Journal, Result]:
+    """Try builds until there is a result; every trial is in the journal before the next step is
+    decided. benches: as many as trials may run at once, of one session.
 
     Errors: UsageError where the journal is of another search; OSError where it cannot be written.
     """
-    journal = open_journal(bench.folder, quest)
+    folder = benches[0].folder
+    journal = open_journal(folder, quest)
     journal.append(Opened())
     engine = engine_of(quest, journal)
     candidates = {candidate.build: candidate for candidate in quest.line.candidates}
     while not isinstance(step := next_step(quest, engine), Result):
-        for trial in step:
-            told(f"{trial.build[:12]} ({trial.purpose})")
-            seen = trials.run(bench, candidates[trial.build], trial.number)
-            journal.append(seen)
-            engine.add(seen)
-            row = trials.row_of(bench.folder, seen) or {}
-            shown(narrowed(quest, engine, seen, str(row.get("injected") or "")))
+        told(", ".join(f"{trial.build[:12]} ({trial.purpose})" for trial in step))
+        with closing(crew.play(benches, step, candidates)) as ended:
+            for seen in ended:
+                journal.append(seen)
+                engine.add(seen)
+                row = trials.row_of(folder, seen) or {}
+                shown(narrowed(quest, engine, seen, str(row.get("injected") or "")))
     return journal, step
 
 
@@ -182,10 +187,15 @@ def next_step(quest: Quest, engine: Search) -> Sequence[Trial] | Result:
         reason = f"{in_a_row} trials in a row failed for the machine or the network"
         return Result(Kind.NONE, Ending.INFRA, notes=(reason,))
     marked = {event.build for event in counted if isinstance(event, Mark)}
-    for build in quest.line.builds:
-        open_ = failed.get(build, 0) < SCAN_TRIALS and build not in done | marked
-        if open_ and build not in quest.line.unavailable:
-            return [Trial(build, tried.get(build, 0) + 1, "scan")]
+    wanted = [
+        Trial(build, tried.get(build, 0) + 1, "scan")
+        for build in quest.line.builds
+        if failed.get(build, 0) < SCAN_TRIALS
+        and build not in done | marked
+        and build not in quest.line.unavailable
+    ]
+    if wanted:
+        return wanted[: quest.options.jobs]
     return scanned(quest.line.builds, engine.events, quest.options.find, quest.line.unavailable)
 
 

@@ -14,6 +14,7 @@ from ..escape import quoted
 from ..records import to_json
 from . import session
 from .journal import Journal, read
+from .plan import COMMAND
 from .question import Result
 from .session import Quest
 from .timeline import states
@@ -32,13 +33,13 @@ def find(folder: Path, name: str | None) -> Path:
     """The run directory of a session: the newest, or the one that `name` begins."""
     if name is not None:
         path = store.find(folder, name)
-        if store.request(path).get("command") != session.COMMAND:
+        if store.request(path).get("command") != COMMAND:
             raise RunNotFoundError(
                 f"run {quoted(path.name)} is no bisection", hint="specrepro runs list"
             )
         return path
     for run in store.stored(folder):
-        if run.command == session.COMMAND:
+        if run.command == COMMAND:
             return run.path
     raise RunNotFoundError(
         f"no bisection in {quoted(str(folder))}", hint="specrepro bisect CASE begins one"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -90,9 +90,14 @@ Budget = Annotated[
 MostTrials = Annotated[
     int | None, typer.Option("--max-trials", metavar="N", min=1, help="Stop after N trials.")
 ]
+Jobs = Annotated[
+    int, typer.Option("--jobs", metavar="N", min=1, max=64, help="Try N builds at once.")
+]
 Restart = Annotated[
     bool, typer.Option("--restart", help="Begin anew, although the same search was begun before.")
 ]
+# options that say nothing where they are as they are without being given
+DEFAULTS = {"depth": "source", "confidence": 0.99, "jobs": 1}
 SOUGHT = {"regression": "first_bad", "fix": "first_good"}
 # `--pin` fixes what an engine decides by itself; `--with` takes every setting
 SWITCHES = ("runner", "async", "prefix_caching")
@@ -122,6 +127,7 @@ def bisect(
     confidence: Confidence = 0.99,
     budget: Budget = None,
     max_trials: MostTrials = None,
+    jobs: Jobs = 1,
     restart: Restart = False,
     cache: Cache = None,
     offline: Offline = False,
@@ -136,7 +142,8 @@ def bisect(
     from .. import store
     from ..bisection.candidates import Wish, direction
     from ..bisection.costs import READING, Costs
-    from ..bisection.investigation import EXACT, Plan, investigate
+    from ..bisection.investigation import investigate
+    from ..bisection.plan import EXACT, Helper, Plan
     from ..bisection.question import Find, Options
     from ..case import load_cases
     from ..check import survey
@@ -166,19 +173,32 @@ def bisect(
         ends_given=good is not None,
         budget_seconds=budget,
         budget_trials=max_trials,
+        jobs=jobs,
         costs=READING if depth in EXACT else Costs(),
     )
     # a cancelled job gets SIGTERM: it ends as an interrupt does, with the line to resume
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with (
-        _narrowing(quiet or json_) as (told, shown),
-        Builds(
-            cache=cache, offline=offline, allow_full_download=allow_full_download, told=told
-        ) as builds,
-    ):
+    if jobs > 1 and depth == "engine":
+        _several_engines()
+    with _narrowing(quiet or json_) as (told, shown), ExitStack() as held:
+        benches = [
+            (
+                depth_of(depth, model=model, inject=inject, cache=cache, told=told),
+                held.enter_context(
+                    Builds(
+                        cache=cache,
+                        offline=offline,
+                        allow_full_download=allow_full_download,
+                        told=told,
+                    )
+                ),
+            )
+            for _ in range(jobs)
+        ]
+        (looking, builds), *others = benches
         plan = Plan(
             case=loaded[0],
-            depth=depth_of(depth, model=model, inject=inject, cache=cache, told=told),
+            depth=looking,
             question=question,
             wish=Wish(vllm, oldest, newest, pre, yanked, allow_full_download),
             options=options,
@@ -190,6 +210,7 @@ def bisect(
             seconds=timeout,
             model=model,
             injected=injection(inject).record() if inject else None,
+            helpers=[Helper(door, own) for door, own in others],
         )
         folder = store.runs_folder(runs)
         report = investigate(plan, builds, folder, anew=restart, told=told, shown=shown)
@@ -200,6 +221,17 @@ def bisect(
     else:
         print_bisect(console(), report.record, quiet=quiet, verbose=verbose)
     raise typer.Exit(int(report.status))
+
+
+def _several_engines() -> None:
+    """UsageError where engines would run on one GPU at the same time: each takes all of it."""
+    from ..check.environments.session import default_package
+
+    if default_package() == "vllm":
+        raise UsageError(
+            "engines on a GPU are tried one at a time: each takes its memory",
+            hint="leave --jobs out",
+        )
 
 
 def _fixed(with_: list[str] | None, pin: list[str] | None) -> dict[str, str]:
@@ -244,12 +276,13 @@ def _again(given: Mapping[str, Any]) -> str:
     for name in (
         "good", "bad", "find", "vllm", "scan", "depth", "defect", "with_", "pin", "default_only",
         "model", "inject", "deterministic", "pre", "yanked", "repo", "commit_index", "variant",
-        "budget", "max_trials", "cache", "offline", "allow_full_download", "timeout", "runs",
+        "confidence", "budget", "max_trials", "jobs", "cache", "offline", "allow_full_download",
+        "timeout", "runs",
     ):  # fmt: skip
         option, value = "--" + name.strip("_").replace("_", "-"), given[name]
         if value is True:
             words.append(option)
-        elif value not in (None, False, "", "source"):
+        elif value not in (None, False, "", (), []) and value != DEFAULTS.get(name):
             for one in value if isinstance(value, list | tuple) else [value]:
                 words += [option, shown(str(one)) if name == "commit_index" else str(one)]
     return shlex.join(words)

@@ -209,3 +209,16 @@ def test_what_a_build_says_does_not_come_to_life_on_the_page(engine: Any) -> Non
     assert ran.returncode == 0
     assert "\x1b" not in ran.stdout + ran.stderr
     assert "dependencies: 0.2.0 has no METADATA that can be read" in " ".join(ran.stdout.split())
+
+
+def test_the_command_again_has_every_option_that_was_given_and_no_other(engine: Any) -> None:
+    engine.releases("gb")
+    ends = ("--good", "0.1.0", "--bad", "0.2.0")
+    plain = "specrepro bisect draft-length-gate --good 0.1.0 --bad 0.2.0 --defect dict-override"
+    assert engine.record(*ends)["again"] == plain
+    given = (
+        "--with", "hf_overrides=dict", "--with", "runner=v1", "--pin", "async=off",
+        "--confidence", "0.9", "--jobs", "2",
+    )  # fmt: skip
+    # in the order of the help, whatever order they were given in
+    assert engine.record(*given, *ends)["again"] == " ".join([plain, *given])

@@ -7,13 +7,16 @@ import shutil
 import time
 import venv
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from specrepro.repro.bisection.candidates import Wish
-from specrepro.repro.bisection.investigation import Plan, investigate
+from specrepro.repro.bisection.investigation import investigate
+from specrepro.repro.bisection.plan import Helper, Plan
 from specrepro.repro.bisection.question import Find, Options
 from specrepro.repro.case import load_cases
 from specrepro.repro.check import survey
@@ -63,7 +66,7 @@ def search(
         monkeypatch.setenv(name, value)
     said: list[str] = []
 
-    def run(change: str) -> dict[str, Any]:
+    def run(change: str, jobs: int = 1) -> dict[str, Any]:
         engine.releases("bbbb")
         [case] = load_cases(["draft-length-gate"])
         changed = injection(change)
@@ -73,16 +76,18 @@ def search(
             depth=EngineDepth(place, inject=changed),
             question=survey.questions(case, ("dict-override",), {}, False),
             wish=Wish("", "0.1.0", "0.4.0"),
-            options=Options(find=Find.FIRST_GOOD, deterministic=True),
+            options=Options(find=Find.FIRST_GOOD, deterministic=True, jobs=jobs),
             scan=False,
             again="specrepro bisect",
             seconds=60.0,
             injected=changed.record(),
         )
-        with Builds(cache=tmp_path / "cache") as builds:
+        with ExitStack() as held:
+            every = [held.enter_context(Builds(cache=tmp_path / "cache")) for _ in range(jobs)]
+            helpers = [Helper(EngineDepth(Place(site), inject=changed), own) for own in every[1:]]
             report = investigate(
-                plan,
-                builds,
+                replace(plan, helpers=helpers),
+                every[0],
                 tmp_path / "runs",
                 anew=True,
                 told=lambda line: None,
@@ -120,6 +125,16 @@ def test_an_injected_fix_is_found_and_named_in_every_trial_and_in_the_verdict(
     ) == sum(row["build"] in changed for row in record["trials"])
     assert "of a change that was injected on purpose" in text
     assert any("good   with target_length injected" in line for line in record["said"])
+
+
+def test_engines_that_run_at_the_same_time_find_the_same(search: Search) -> None:
+    alone, together = search("target_length@0.3.0.."), search("target_length@0.3.0..", jobs=2)
+    for key in ("kind", "ending", "build", "previous", "candidates", "confidence"):
+        assert together["result"][key] == alone["result"][key]
+    assert {(row["build"], row["verdict"]) for row in together["trials"]} == {
+        (row["build"], row["verdict"]) for row in alone["trials"]
+    }
+    assert len({row["log"] for row in together["trials"]}) == len(together["trials"])
 
 
 def test_a_change_that_the_build_has_no_place_for_makes_it_untestable(

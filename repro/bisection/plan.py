@@ -1,0 +1,120 @@
+"""What a command line asks of a bisection, and how that is written down. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ..case import LoadedCase
+from ..check.builds import Builds
+from ..check.defects import Question
+from ..check.depth import Depth
+from ..check.web import shown as shown_url
+from ..run_record import environment
+from .candidates import Wish
+from .question import Options
+
+COMMAND = "bisect"
+# Depths at which one trial decides.
+EXACT = {"source", "kernel"}
+# Depths that read the engine's own code and nothing that is compiled: a clone will do.
+READ = {"source"}
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """A depth and builds of its own, for trials beside those of the plan's."""
+
+    depth: Depth
+    builds: Builds
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a command line asks. again: that command line. options: how to search releases.
+    seconds: of one trial, None for what the depth allows. commit_index, variant: where wheels of
+    commits are, and which. model: the user's, which the depth tries builds with. injected: the
+    change that the depth makes to some builds on purpose, {change, says, from, to}. helpers: one
+    for each trial beyond the first that may run at the same time."""
+
+    case: LoadedCase
+    depth: Depth
+    question: Question
+    wish: Wish
+    options: Options
+    scan: bool
+    again: str
+    repo: Path | None = None
+    commit_index: str | None = None
+    variant: str | None = None
+    seconds: float | None = None
+    model: Path | None = None
+    injected: Mapping[str, Any] | None = None
+    helpers: Sequence[Helper] = ()
+
+
+def identity(plan: Plan) -> dict[str, Any]:
+    """What makes two command lines the same search."""
+    wish = plan.wish
+    return {
+        "case": plan.case.case.id,
+        "sha256": plan.case.sha256,
+        "depth": plan.depth.name,
+        "question": {
+            "defects": list(plan.question.defects),
+            "with": dict(plan.question.fixed),
+            "default_only": plan.question.default_only,
+        },
+        "find": str(plan.options.find),
+        "scan": plan.scan,
+        "within": wish.within,
+        "oldest": wish.oldest,
+        "newest": wish.newest,
+        "ends_given": plan.options.ends_given,
+        "prereleases": wish.prereleases,
+        "yanked": wish.yanked,
+        "full_download": wish.full_download,
+        "platform": wish.platform,
+        "repo": str(plan.repo.absolute()) if plan.repo else None,
+        "commit_index": shown_url(plan.commit_index) if plan.commit_index else None,
+        "variant": plan.variant,
+        # not kept where they are not given, so that sessions of before there were any go on
+        **({"deterministic": True} if plan.options.deterministic else {}),
+        **({"model": str(plan.model.absolute())} if plan.model else {}),
+        **({"injected": dict(plan.injected)} if plan.injected else {}),
+    }
+
+
+def about(
+    plan: Plan, path: Path, request: Mapping[str, Any], seconds: float, traffic: tuple[int, int]
+) -> dict[str, Any]:
+    """What a record says of the run and of what was asked. seconds: of this process; traffic:
+    requests and bytes of it."""
+    case = plan.case.case
+    return {
+        "run": {
+            "id": path.name,
+            "path": str(path),
+            "command": COMMAND,
+            "version": __version__,
+            "started": str(request["started"]),
+            "seconds": round(seconds, 3),
+        },
+        "environment": environment(),
+        "case": case.id,
+        "sha256": plan.case.sha256,
+        "title": case.title,
+        "report": case.report,
+        "cause": str(case.cause),
+        "depth": plan.depth.name,
+        "looked_at": plan.depth.looked_at,
+        "question": request["asked"]["question"],
+        "injected": request["asked"].get("injected"),
+        "find": str(plan.options.find),
+        # of this process: a session that was taken up again had more
+        "traffic": {"requests": traffic[0], "bytes": traffic[1]},
+        "again": plan.again,
+    }
