@@ -82,7 +82,7 @@ def _incident(reading: Reading, one: Diagnosis) -> dict[str, Any]:
         "beside": _cascade(reading, one.course.elsewhere),
         "note": one.course.note,
         "symptoms": list(seen.values) if (seen := one.situation.get("symptom")) else [],
-        "classes": [ranked_row(reading, ranked) for ranked in one.classes],
+        "classes": [ranked_row(reading, ranked, one.situation) for ranked in one.classes],
         "missing": [asked_row(asked) for asked in one.missing],
         "experiments": [proposal_row(proposal) for proposal in one.proposals],
         "misleading": _misleading(reading, one),

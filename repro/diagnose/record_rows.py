@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from . import conditions
 from .advise import Asked, Proposal
 from .facts import Reading
 from .match import Ranked, Statement
-from .rules import FaultClass
-from .situation import Ref
+from .rules import FaultClass, Fix
+from .situation import How, Ref, Situation
 
 
-def ranked_row(reading: Reading, ranked: Ranked) -> dict[str, Any]:
+def ranked_row(reading: Reading, ranked: Ranked, situation: Situation) -> dict[str, Any]:
     one = ranked.fault_class
+    fixes = [fix for fix in one.fixes if not _has(fix, situation)]
     return {
         "id": one.id,
         "number": one.number,
@@ -25,8 +27,17 @@ def ranked_row(reading: Reading, ranked: Ranked) -> dict[str, Any]:
         "for": [statement_row(reading, statement) for statement in ranked.pro],
         "against": [statement_row(reading, statement) for statement in ranked.contra],
         "unmet": list(ranked.unmet),
-        "fixes": [{"of": fix.of, "first": fix.first, "says": fix.says} for fix in one.fixes],
+        "fixes": [{"of": fix.of, "first": fix.first, "says": fix.says} for fix in fixes],
     }
+
+
+def _has(fix: Fix, situation: Situation) -> bool:
+    """Whether what runs has a fix already, by its version; then it is no way out."""
+    name = "release" if fix.of == situation.value("engine") else fix.of
+    seen = situation.get(name) if name and fix.first else None
+    if seen is None or seen.how is How.CLAIMED:
+        return False
+    return conditions.holds({str(name): f">={fix.first}"}, situation) is True
 
 
 def statement_row(reading: Reading, statement: Statement) -> dict[str, Any]:

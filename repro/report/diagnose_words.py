@@ -12,6 +12,7 @@ OPEN = ("likely", "possible")
 ASYNCHRONOUS = "The stack below it is asynchronous: it shows where the host waited. Not evidence."
 HOW = {"claimed": "as is said", "default": "by default"}
 MOST_LINES = 3
+PARTS = ("prose", "block")  # of a page
 
 
 def headline(record: Record) -> str:
@@ -30,7 +31,16 @@ def extent(record: Record) -> str:
 
 
 def _lines(record: Record) -> int:
-    return int(record.get("lines") or sum(source["lines"] for source in record["sources"]))
+    """Lines that were read; the parts of a page overlap, so each page ends where its last ends."""
+    if record.get("lines"):
+        return int(record["lines"])
+    ends: dict[str, int] = {}
+    for source in record["sources"]:
+        name = str(source["name"])
+        page = name.rpartition("#")[0] if source["part"] in PARTS else name
+        end = int(source["lines"]) + max(0, int(source["first_line"]) - 1)
+        ends[page or name] = max(ends.get(page or name, 0), end)
+    return sum(ends.values())
 
 
 def place(lines: Sequence[Record]) -> str:
