@@ -14,14 +14,12 @@ Search = Callable[[bytes], Iterator[int]]
 
 
 def literals_of(triggers: Iterable[str]) -> tuple[bytes, ...]:
-    """Triggers as bytes, and as a JSON record holds them, without those that hold another."""
+    """Triggers as bytes, and as a JSON record holds them.
+
+    One that holds another stays: to leave the few out would cost more than to search for them.
+    """
     wanted = {trigger.encode() for trigger in triggers}
-    wanted |= {w.replace(b'"', b'\\"') for w in wanted}
-    shortest: list[bytes] = []
-    for literal in sorted(wanted, key=lambda w: (len(w), w)):
-        if not any(known in literal for known in shortest):
-            shortest.append(literal)
-    return tuple(shortest)
+    return tuple(sorted(wanted | {w.replace(b'"', b'\\"') for w in wanted}))
 
 
 def search_for(literals: tuple[bytes, ...], *, pure: bool = False) -> Search:
