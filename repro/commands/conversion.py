@@ -1,33 +1,35 @@
 """Plain arguments of a command line without pydantic, which costs more than a short command itself.
 
 Typer converts every argument through pydantic, also those that are texts already or were not given.
-Here these are passed on as they are, and everything else goes the way of typer. Where typer is
-built otherwise than this expects, nothing is changed.
+Here these are passed on as they are, and everything else goes the way of typer. This reaches into
+typer: a method of a class that is not public says what converts a parameter. Where there is none,
+or what it gives is asked otherwise, typer does all of it, as if this were not here. Tests hold
+both, and that a plain value is what typer makes of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 NOT_PLAIN = object()
 
 
-@dataclass(frozen=True, slots=True)
 class Conversion:
-    """What typer asks to convert a value: its own way, but for plain values."""
+    """What converts the values of one parameter: typer's own, but for plain values."""
 
-    typers_own: Callable[[Any], Any]
+    def __init__(self, parameter: Any, typers_own: Callable[[Any], Any]) -> None:
+        self._parameter, self._typers_own = parameter, typers_own
 
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        found = plain(param, value)
-        return (
-            self.typers_own(param).coerce(value, param=param, ctx=ctx)
-            if found is NOT_PLAIN
-            else found
-        )
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._typers_own(self._parameter), name)
+
+    def coerce(self, value: Any, *more: Any, **named: Any) -> Any:
+        found = plain(self._parameter, value)
+        if found is not NOT_PLAIN:
+            return found
+        return self._typers_own(self._parameter).coerce(value, *more, **named)
 
 
 def pass_plain_values() -> None:
@@ -36,14 +38,12 @@ def pass_plain_values() -> None:
 
     parameter: Any = getattr(core, "_TyperParameter", None)
     typers_own = getattr(parameter, "get_runtime_param", None)
-    if typers_own is None or isinstance(getattr(typers_own, "conversion", None), Conversion):
+    if typers_own is None:
         return
-    conversion = Conversion(typers_own)
 
     def get_runtime_param(self: Any) -> Conversion:
-        return conversion
+        return Conversion(self, typers_own)
 
-    get_runtime_param.conversion = conversion  # type: ignore[attr-defined]
     parameter.get_runtime_param = get_runtime_param
 
 

@@ -10,9 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer import core
+
+from specrepro import cli
+from specrepro.repro.commands.conversion import NOT_PLAIN, plain
 
 CODE = """
 import json, sys
+{before}
 sys.argv = ["specrepro", *json.loads(sys.argv[1])]
 from specrepro.cli import main
 status = None
@@ -24,9 +32,9 @@ print(json.dumps([status, "pydantic" in sys.modules]), file=sys.stderr)
 """
 
 
-def loads_pydantic(folder: Path, *arguments: str) -> tuple[int, bool]:
+def loads_pydantic(folder: Path, *arguments: str, before: str = "") -> tuple[int, bool]:
     ran = subprocess.run(
-        [sys.executable, "-c", CODE, json.dumps(arguments)],
+        [sys.executable, "-c", CODE.replace("{before}", before), json.dumps(arguments)],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -84,3 +92,67 @@ def test_every_command_and_group_answers_by_its_name(specrepro: Callable[..., An
     wrong = specrepro("diagnosis")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "diagnosis" in wrong.stderr
+
+
+# A typer that is built otherwise: the method has another name, or what it gives is asked otherwise.
+RENAMED = """
+from typer import core
+parameter = core._TyperParameter
+parameter.another_name = parameter.get_runtime_param
+del parameter.get_runtime_param
+def process_value(self, ctx, value):
+    return self.another_name().coerce(value, param=self, ctx=ctx)
+parameter.process_value = process_value
+"""
+ASKED_OTHERWISE = """
+from typer import _coercion, core
+_coercion.RuntimeParam.converted = _coercion.RuntimeParam.coerce
+def process_value(self, ctx, value):
+    return self.get_runtime_param().converted(value, param=self, ctx=ctx)
+core._TyperParameter.process_value = process_value
+"""
+
+
+@pytest.mark.parametrize("before", [RENAMED, ASKED_OTHERWISE], ids=["renamed", "asked otherwise"])
+def test_a_typer_that_is_built_otherwise_converts_all_by_itself(
+    before: str, tmp_path: Path
+) -> None:
+    (tmp_path / "crash.log").write_text("CUDA error: an illegal memory access was encountered\n")
+    arguments = ("diagnose", "crash.log", "--json", "--runs", "kept")
+    assert loads_pydantic(tmp_path, *arguments, before=before) == (0, True)
+    assert (tmp_path / "kept").is_dir()
+
+
+def parameters() -> list[Any]:
+    """The parameters of every command, as typer builds them."""
+    found = []
+    groups = [typer.main.get_command(cli.app)]
+    for group in groups:
+        for command in group.commands.values():
+            if isinstance(command, core.TyperGroup):
+                groups.append(command)
+            found += command.params
+    return [one for one in (*groups[0].params, *found) if hasattr(one, "type_descriptor")]
+
+
+PARAMETERS = parameters()
+TEXTS = st.text(max_size=12) | st.sampled_from(["1", "-1", "0.5", "true", "~/x", "auto", "a b"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(PARAMETERS), TEXTS, st.lists(TEXTS, min_size=1, max_size=3))
+def test_a_plain_value_is_what_typer_makes_of_it(
+    parameter: Any, text: str, texts: list[str]
+) -> None:
+    several = parameter.multiple or parameter.nargs == -1
+    context = typer.Context(typer.main.get_command(cli.app))
+    for value in (None, tuple(texts) if several else text, parameter.default):
+        found = plain(parameter, value)
+        if found is not NOT_PLAIN:
+            made = parameter.get_runtime_param().coerce(value, param=parameter, ctx=context)
+            assert (found, type(found)) == (made, type(made)), (parameter.name, value)
+
+
+def test_most_texts_are_plain() -> None:
+    kinds = {str(one.type_descriptor.annotation) for one in PARAMETERS if plain(one, "x") == "x"}
+    assert kinds == {"<class 'str'>"}
