@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, TypeGuard, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from ..escape import quoted
 from ..scenarios.declare import nearest, nearest_name
-from .model import (
-    Case,
-    Control,
-    Expectation,
-    ExpectedFinding,
-    Facts,
-    Hypothesis,
-    Reported,
-)
+from .model import Case
 from .source import Place, Problem
 from .values import FAULT_CLASSES
 
@@ -32,15 +25,6 @@ TYPES = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
     "scalar": "a single value (true, false, a number or text)",
-}
-# (key of the case, key within one of its entries) → model of what stands there
-MODELS: Mapping[tuple[Place, Place], type[BaseModel]] = {
-    (("expect",), ()): Expectation,
-    (("expect",), ("finding",)): ExpectedFinding,
-    (("controls",), ()): Control,
-    (("controls",), ("reported",)): Reported,
-    (("controls",), ("facts",)): Facts,
-    (("hypotheses",), ()): Hypothesis,
 }
 
 
@@ -85,13 +69,41 @@ def _locate(location: tuple[str | int, ...], data: Any) -> tuple[Place, Any]:
     return place, value
 
 
-def _model(place: Place) -> type[BaseModel]:
-    return MODELS.get((place[:1], place[2:3])) or MODELS.get((place[:1], ())) or Case
+def _model(place: Place) -> type[BaseModel] | None:
+    """The model of what stands at a place; None for what has no keys of its own."""
+    here: Any = Case
+    for part in place:
+        here = _bare(here)
+        if _is_model(here):
+            fields = here.model_fields.items()
+            here = next((f.annotation for name, f in fields if part == (f.alias or name)), None)
+        else:
+            # an entry of a list, or a value of a mapping whose keys the file chooses
+            entries = [one for one in get_args(here) if one is not Ellipsis]
+            here = entries[-1] if entries else None
+    here = _bare(here)
+    return here if _is_model(here) else None
+
+
+def _bare(annotation: Any) -> Any:
+    """A type without what is said about it; of alternatives the one that holds a model."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) in (Union, UnionType):
+        bare = [_bare(one) for one in get_args(annotation)]
+        return next((one for one in bare if _is_model(one) or get_args(one)), bare[0])
+    return annotation
+
+
+def _is_model(annotation: Any) -> TypeGuard[type[BaseModel]]:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def _keys(place: Place) -> list[str]:
     """The keys that the model at `place` has, as files spell them."""
-    return [field.alias or name for name, field in _model(place).model_fields.items()]
+    model = _model(place)
+    fields = model.model_fields.items() if model is not None else ()
+    return [field.alias or name for name, field in fields]
 
 
 def _problem(place: Place, value: Any, kind: str, item: Mapping[str, Any]) -> Problem:

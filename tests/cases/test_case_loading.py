@@ -144,7 +144,7 @@ REFUSED = {
         "owners:",
         "check: {}\nowners:",
         "18:1",
-        "check",
+        "check.defects",
         "missing",
         None,
     ),
