@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+from specrepro.cli import COMMANDS
 
 HEAVY = {"numpy", "pydantic", "pydantic_core", "yaml", "pynvml", "torch", "triton"}
 CODE = """
@@ -61,3 +64,27 @@ def test_the_process_that_runs_cases_loads_no_numpy(root: Path, tmp_path: Path) 
     # one lane that executes no kernel cannot reproduce anything
     assert status == 125
     assert modules & {"numpy", "torch", "triton"} == set()
+
+
+def test_a_command_loads_no_other_command(tmp_path: Path) -> None:
+    code = CODE.replace('if "." not in name', 'if ".commands." in name')
+    ran = [sys.executable, "-c", code, json.dumps(("runs", "list", "--runs", str(tmp_path)))]
+    status, modules = json.loads(subprocess.check_output(ran, text=True).splitlines()[-1])
+    assert status == 0
+    names = {name.rpartition(".")[2] for name in modules}
+    others = {where.partition(":")[0] for where in COMMANDS.values()} - {"runs"}
+    assert "runs" in names
+    assert names & others == set()
+
+
+def test_a_shell_completes_commands_and_options_of_one_that_is_not_loaded(tmp_path: Path) -> None:
+    def completed(typed: str) -> str:
+        shell = {"_SPECREPRO_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": typed}
+        ran = [sys.executable, "-c", CODE, "[]"]
+        done = subprocess.run(ran, env={**os.environ, **shell}, capture_output=True, text=True)
+        return done.stdout
+
+    said = completed("specrepro ")
+    assert [name for name in COMMANDS if f'"{name}"' not in said] == []
+    assert '"prune"' in completed("specrepro runs p")
+    assert '"--explain"' in completed("specrepro diagnose --e")
