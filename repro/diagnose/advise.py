@@ -169,8 +169,9 @@ def _tables(told: Sequence[Outcomes | None]) -> list[Outcomes]:
 
 
 def _sensible(experiment: Experiment, situation: Situation) -> bool:
-    if experiment.unless and conditions.holds(experiment.unless, situation) is True:
-        return False
+    for when in (experiment.unless, experiment.tried):
+        if when and conditions.holds(when, situation) is True:
+            return False
     if experiment.needs and conditions.holds(experiment.needs, situation) is not True:
         return False
     for_vllm = experiment.set or experiment.drop or experiment.spec or experiment.env

@@ -40,6 +40,9 @@ def compiled() -> dict[str, Any]:
     """The contents of all rule files, checked. UsageError names the first that is wrong."""
     shared = {path.stem: _read(path) for path in sorted(FOLDER.glob("knowledge/*.yaml"))}
     classes = [_read(path) for path in sorted(FOLDER.glob("classes/*.yaml"))]
+    wrong = next(_wrong_tests(shared), None)
+    if wrong:
+        raise UsageError(wrong, where="repro/diagnose/knowledge")
     for one in classes:
         wrong = next(_wrong(one, shared), None)
         if wrong:
@@ -76,7 +79,7 @@ def _wrong(one: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[str]:
         yield f"cause {one['cause']} is none of {', '.join(CAUSES)}"
     if unknown := set(one["explains"]) - SYMPTOMS:
         yield f"explains unknown symptoms {', '.join(sorted(unknown))}"
-    yield from _conditions(one)
+    yield from _conditions(one, shared)
     for name in one["experiments"].keys() - shared["experiments"].keys():
         yield f"unknown experiment {name}"
     for name in set(one["asks"]) - shared["questions"].keys():
@@ -88,18 +91,34 @@ def _wrong(one: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[str]:
             yield f"an experiment's chance of {value}; nothing is certain"
 
 
-def _conditions(one: Mapping[str, Any]) -> Iterator[str]:
+def _conditions(one: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[str]:
     for part, sign in (("for", 1), ("against", -1)):
         for clue in one[part]:
             if not 0 < sign * clue["weight"] <= HEAVIEST:
                 yield f"{part}: weight {clue['weight']} of {clue['says']!r}"
             yield from _names(clue["when"], clue["says"])
+            yield from _claims(clue["when"], clue["says"], shared)
     for need in one["must"]:
         for when in need.get("any") or [need["when"]]:
             yield from _names(when, need["says"])
         yield from _names(need.get("unless") or {}, need["says"])
     for releases in one["versions"]:
         yield from _names(releases.get("unless") or {}, releases["says"])
+
+
+def _wrong_tests(shared: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the conditions of experiments and questions."""
+    for name, one in (*shared["experiments"].items(), *shared["questions"].items()):
+        for key in ("unless", "needs", "tried"):
+            yield from _names(one.get(key) or {}, name)
+            yield from _claims(one.get(key) or {}, name, shared)
+
+
+def _claims(when: Mapping[str, Any], says: str, shared: Mapping[str, Any]) -> Iterator[str]:
+    given = when.get("claim", [])
+    for claim in given if isinstance(given, list) else [given]:
+        if claim not in shared["claims"]:
+            yield f"unknown claim {claim} in the rule {says!r}"
 
 
 def _names(when: Mapping[str, Any], says: str) -> Iterator[str]:

@@ -21,6 +21,18 @@ SYMPTOMS = {
 }
 
 
+# claims that something helps; a sentence may deny it with the same words
+CURES = ("_works", "_clears")
+DENIED = re.compile(
+    r"\b(do|does|did)(n't| not|nt)( \w+)? (help|fix|cure|change|work|matter|make|solve|clear)"
+    r"|\bno (help|change|effect|difference|fix|cure)\b"
+    r"|\bnot? (fixed|cured|clean|stable|gone|fine|ok)\b"
+    r"|\b(still|also) (crash|fail|die|fault|hang|happen|occur)|\bnor\b|\bmakes it worse",
+    re.IGNORECASE,
+)
+END = re.compile(r"[,;]|\bbut\b|\bwhile\b")
+
+
 def note_load(notes: Notes, course: Course) -> None:
     loads = [f for f in course.facts if f.kind == "load"]
     busy = [f for f in loads if isinstance(f.get("running"), int)]
@@ -66,7 +78,8 @@ def note_claims(notes: Notes, facts: Sequence[Fact], claims: Mapping[str, str]) 
     for fact in surest_first(facts):
         if fact.kind == "claim":
             for name, pattern in claims.items():
-                if name not in told and re.search(pattern, fact.text, re.IGNORECASE):
+                found = re.search(pattern, fact.text, re.IGNORECASE) if name not in told else None
+                if found and not (name.endswith(CURES) and _denied(found)):
                     told[name] = fact
     notes.each("claim", told.items())
     if "hybrid_model" in told:
@@ -83,6 +96,12 @@ def note_claims(notes: Notes, facts: Sequence[Fact], claims: Mapping[str, str]) 
     symptoms = [name for claim, name in SYMPTOMS.items() if claim in told]
     if symptoms and "symptom" not in notes.seen:
         notes.put("symptom", symptoms, [told[c] for c in SYMPTOMS if c in told], How.CLAIMED)
+
+
+def _denied(found: re.Match[str]) -> bool:
+    """Whether what is said to help is said not to: `async off does not fix it`."""
+    behind = END.split(found.string[found.end() : found.end() + 30], maxsplit=1)[0]
+    return DENIED.search(found[0] + behind) is not None
 
 
 def _pipeline(notes: Notes, fact: Fact) -> None:

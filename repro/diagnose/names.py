@@ -74,7 +74,7 @@ SIGNS: dict[str, str] = {
     "assertion": "place, kernel and condition of assertions in device code",
     "message": "messages of errors",
     "reporter": "who noticed the error",
-    "oom_where": "device, host, capture, disguised",
+    "oom_where": "device, host, capture, disguised, cache",
     "hang_sign": "what shows a standstill",
     "hang_running": "requests that run while nothing is generated",
     "garbage_sign": "repeated_token, gibberish, nan_logits",

@@ -107,6 +107,7 @@ class Experiment(NamedTuple):
     reads: str | None = None
     unless: When | None = None
     needs: When | None = None
+    tried: When | None = None
 
 
 class Question(NamedTuple):

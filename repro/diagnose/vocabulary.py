@@ -212,7 +212,8 @@ KINDS: dict[str, dict[str, str]] = {
         "written": "path of the dump",
     },
     "oom": {
-        "where": "device, host (killed by the kernel), capture, disguised",
+        "where": "device, host (killed by the kernel), capture, disguised, cache (no room for "
+        "the KV cache is left)",
         "wanted": "as printed",
         "fault": "out_of_memory",
     },

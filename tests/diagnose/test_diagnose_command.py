@@ -100,21 +100,6 @@ def test_commands_are_whole_lines_that_can_be_pasted(specrepro: Run, tmp_path: P
         assert f"\n```sh\n{one}\n```" in said
 
 
-def test_a_fix_that_this_release_has_is_no_way_out(specrepro: Run) -> None:
-    report = CORPUS / "reports" / "one-chat.md"  # vLLM 0.27.1; one of the fixes is of 0.24.0
-    [likely] = [
-        row
-        for row in record(specrepro("diagnose", report, "--json"))["classes"]
-        if row["standing"] == "likely"
-    ]
-    assert likely["id"] == "accepted-count-race"
-    assert likely["fixes"]
-    assert all(fix["first"] is None for fix in likely["fixes"])
-    assert any(fix.first for fix in load().of("accepted-count-race").fixes)  # type: ignore[union-attr]
-    lines = len(report.read_text(encoding="utf-8").splitlines())
-    assert f"{lines} lines, 5 sources" in specrepro("diagnose", report).stdout
-
-
 def test_a_log_may_be_packed_or_come_through_a_pipe(specrepro: Run, tmp_path: Path) -> None:
     packed = tmp_path / "crash.log.gz"
     packed.write_bytes(gzip.compress(CLEAN.read_bytes()))

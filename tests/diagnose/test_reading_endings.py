@@ -188,3 +188,16 @@ def test_failures_of_one_life_of_an_engine_are_one_incident_and_a_restart_begins
     for incident in reading.incidents:
         kinds = [reading.facts[index].kind for index in incident.facts]
         assert kinds == ["cuda_error", "python_exception", "engine_dead"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ValueError: No available memory for the cache blocks. Try increasing it.",
+        "ValueError: (16.00 GiB KV cache is needed, which is larger than the available KV cache "
+        "memory (9.12 GiB).",
+    ],
+)
+def test_a_cache_that_has_no_room_is_no_allocation_that_failed(line: str) -> None:
+    [found] = facts(line + "\n", "oom")
+    assert found.values["where"] == "cache"

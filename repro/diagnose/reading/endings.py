@@ -39,6 +39,7 @@ _DIED = lazily(
     r"Worker proc (?P<worker>[\w\-]{1,64}) died unexpectedly(?: \(exit code: "
     r"(?P<code>-?\d{1,6}|None)\))?"
 )
+_TOO_SMALL = "larger than the available KV cache memory"
 _WAIT = lazily(r"(\d{1,7}(?:\.\d{1,3})?) ?(?:seconds|s\b)")
 
 
@@ -101,10 +102,10 @@ def _memory(line: Line, following: Following, _: State) -> Iterator[Found]:
             where = "capture"
         if "Killed process" not in text:
             yield _oom(where, wanted[1] if wanted else None)
-    elif (
-        "No available memory for the cache blocks" in text or "less than desired GPU memory" in text
-    ):
+    elif "less than desired GPU memory" in text:
         yield _oom("device", None)
+    elif "No available memory for the cache" in text or _TOO_SMALL in text:
+        yield _oom("cache", None)
 
 
 def _oom(where: str, wanted: str | None) -> Found:
@@ -174,6 +175,7 @@ PARSERS = (
             "torch_call_dispatcher",
             "No available memory for the cache",
             "less than desired GPU memory",
+            _TOO_SMALL,
         ),
         _memory,
     ),
