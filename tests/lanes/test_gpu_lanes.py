@@ -23,11 +23,14 @@ class Box:
     """A machine, and specrepro run on it."""
 
     folder: Path
+    library: Path
     nvml: list[str] = field(default_factory=lambda: [GPU])
     tool: dict[str, Any] = field(default_factory=lambda: {"found": ["seen"]})
     more: dict[str, str] = field(default_factory=dict)
+    compilers: bool = False
 
     def run(self, *words: str) -> dict[str, Any]:
+        self.interpreter()
         script = self.folder / "nvml"
         script.write_text("\n".join(self.nvml) + "\n")
         (self.folder / "tool.json").write_text(json.dumps(self.tool))
@@ -49,6 +52,18 @@ class Box:
         self.page = done.stderr
         return record
 
+    def interpreter(self) -> None:
+        """The Python of the children: its driver is made up, its compilers may be missing."""
+        paths = os.environ.get("PYTHONPATH", "")
+        without = "" if self.compilers else "export NO_COMPILERS=1\n"
+        python = self.folder / "python"
+        wrapper = HERE / "python_with_driver.py"
+        python.write_text(
+            f'#!/bin/sh\nexport PYTHONPATH="{paths}"\n{without}'
+            f'exec "{sys.executable}" "{wrapper}" "{self.library}" "$@"\n'
+        )
+        python.chmod(0o755)
+
     def trials(self, record: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
         (case,) = record["cases"]
         return {(t["variant"], t["lane"]): t for t in case["trials"] if t["point"] == case["named"]}
@@ -64,13 +79,6 @@ def box(tmp_path: Path, library: Path) -> Box:
     subprocess.run(
         [compiler, "-shared", "-fPIC", "-o", str(target), str(nvml)], check=True, timeout=60
     )
-    paths = os.environ.get("PYTHONPATH", "")
-    python = tmp_path / "python"
-    python.write_text(
-        f'#!/bin/sh\nexport PYTHONPATH="{paths}"\n'
-        f'exec "{sys.executable}" "{HERE / "python_with_driver.py"}" "{library}" "$@"\n'
-    )
-    python.chmod(0o755)
     tool = tmp_path / "bin" / "compute-sanitizer"
     fake = HERE.parent / "sanitizer" / "fake_tool.py"
     tool.write_text(
@@ -78,10 +86,11 @@ def box(tmp_path: Path, library: Path) -> Box:
         f'exec "{sys.executable}" "{fake}" "$@"\n'
     )
     tool.chmod(0o755)
-    return Box(tmp_path)
+    return Box(tmp_path, library)
 
 
-CASE = ("mtp-tail-overflow", "--variant", "faulty", "--variant", "fixed")
+# at another point than the file's own its other points are left out
+CASE = ("mtp-tail-overflow", "--variant", "faulty", "--variant", "fixed", "--set", "seq_len=63")
 
 
 def test_every_lane_shows_the_fault_and_memcheck_names_its_elements(box: Box) -> None:
@@ -107,6 +116,15 @@ def test_every_lane_shows_the_fault_and_memcheck_names_its_elements(box: Box) ->
     said = [e["detail"] for e in trials["faulty", "plain"]["evidence"] if e["source"] == "CUDA"]
     assert "CUDA_ERROR_ILLEGAL_ADDRESS (700)" in said[0]
     assert all(trial["as_expected"] for trial in trials.values())
+
+
+@pytest.mark.compilers
+def test_with_compilers_kernels_are_machine_code_of_the_device(box: Box) -> None:
+    box.compilers = True
+    record = box.run(*CASE, "--lane", "plain")
+    assert box.trials(record)["faulty", "plain"]["status"] == "fault"
+    kept = [path.name.split("-")[:2] for path in (box.folder / "runs").rglob("*.cubin")]
+    assert ["kv_write", "sm_90"] in kept
 
 
 def test_what_the_tool_cannot_vouch_for_is_unknown(box: Box) -> None:
@@ -135,7 +153,7 @@ def test_a_core_dump_names_the_kernel_and_is_kept_only_if_asked(box: Box) -> Non
     assert lanes in text
     case = box.folder / "mine.yaml"
     case.write_text(text.replace(lanes, "lanes: [reference, coredump]"))
-    words = (str(case), "--variant", "faulty")
+    words = (str(case), "--variant", "faulty", "--set", "seq_len=63")
     trial = box.trials(box.run(*words))["faulty", "coredump"]
     assert trial["status"] == "fault", trial
     said = [e["detail"] for e in trial["evidence"] if e["source"] == "core dump"]
