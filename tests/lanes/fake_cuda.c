@@ -57,8 +57,10 @@ int cuMemAddressReserve(uintptr_t *address, size_t size, size_t alignment, uintp
 }
 int cuMemAddressFree(uintptr_t address, size_t size) { LIVE; reserved--; return munmap((void *)address, size) ? 1 : 0; }
 int cuMemCreate(unsigned long long *handle, size_t size, const void *prop, unsigned long long flags) {
-    (void)prop; (void)flags;
+    (void)flags;
     LIVE;
+    const int *wanted = prop; /* type, handle types, type and number of the location */
+    if (wanted[0] != 1 || wanted[1] != 0 || wanted[2] != 1 || wanted[3] != 0) return 1;
     *handle = size;
     return size % (2 << 20) ? 1 : 0;
 }
@@ -68,8 +70,9 @@ int cuMemMap(uintptr_t address, size_t size, size_t offset, unsigned long long h
     return address % (4 << 10) || handle != size ? 1 : 0;
 }
 int cuMemSetAccess(uintptr_t address, size_t size, const void *desc, size_t count) {
-    (void)desc;
     LIVE;
+    const int *wanted = desc; /* type and number of the location, read and write */
+    if (wanted[0] != 1 || wanted[1] != 0 || wanted[2] != 3) return 1;
     mapped++;
     return count == 1 && mprotect((void *)address, size, PROT_READ | PROT_WRITE) == 0 ? 0 : 1;
 }

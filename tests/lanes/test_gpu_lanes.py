@@ -28,6 +28,7 @@ class Box:
     tool: dict[str, Any] = field(default_factory=lambda: {"found": ["seen"]})
     more: dict[str, str] = field(default_factory=dict)
     compilers: bool = False
+    lost: bool = False  # the GPU is gone once a trial has started
 
     def run(self, *words: str) -> dict[str, Any]:
         self.interpreter()
@@ -56,6 +57,7 @@ class Box:
         """The Python of the children: its driver is made up, its compilers may be missing."""
         paths = os.environ.get("PYTHONPATH", "")
         without = "" if self.compilers else "export NO_COMPILERS=1\n"
+        without += f': > "{self.folder / "nvml"}"\n' if self.lost else ""
         python = self.folder / "python"
         wrapper = HERE / "python_with_driver.py"
         python.write_text(
@@ -169,3 +171,12 @@ def test_a_gpu_that_is_not_there_is_said_in_one_line(box: Box) -> None:
     record = box.run(*CASE, "--lane", "plain", "--device", "3")
     reasons = {t["reason"] for t in box.trials(record).values()}
     assert reasons == {"there is no GPU 3; the driver shows 1, counted from 0"}
+
+
+def test_a_gpu_that_is_not_well_afterwards_ends_the_suite_and_keeps_what_was_seen(box: Box) -> None:
+    box.lost = True
+    trials = box.trials(box.run(*CASE, "--lane", "plain", "--lane", "blocking"))
+    assert trials["faulty", "plain"]["status"] == "fault"
+    stopped = [trials["fixed", "plain"], trials["faulty", "blocking"], trials["fixed", "blocking"]]
+    assert {trial["status"] for trial in stopped} == {"skipped"}
+    assert all("does not show GPU 0 any more" in trial["reason"] for trial in stopped)
