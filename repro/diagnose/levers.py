@@ -154,7 +154,7 @@ def _assignment(word: str) -> str:
 
 def _safe(words: Sequence[str]) -> list[str]:
     """The words with values of secrets replaced, and what has the shape of one."""
-    from ..report.redact_rules import SECRETS, secret_name
+    from ..report.redact_secrets import SECRETS, secret_name
 
     safe: list[str] = []
     hidden = False

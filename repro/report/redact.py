@@ -1,8 +1,9 @@
 """Takes out of a text or record what must not leave the machine, and counts what it took.
 
 Everything that is posted or written to be sent goes through here. It removes what it knows the
-shape or the name of (`redact_rules.py`), and the names of this very machine and user. It is no
-proof: a secret without a known shape or name passes, so a text is shown before it is sent.
+shape or the name of (`redact_secrets.py`, `redact_rules.py`), and the names of this very machine
+and user. It is no proof: a secret without a known shape or name passes, so a text is shown before
+it is sent.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .redact_rules import RULES, TEXT_NAMES, Rule, mark, rule, secret_name, whole
+from .redact_rules import RULES, TEXT_NAMES
+from .redact_secrets import Rule, mark, rule, secret_name, whole
 
 # Names that many machines and users have, or that stand in texts for other reasons.
 COMMON = re.compile(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specrepro.repro.report.redact import Known, redact, redact_record, summary
-from specrepro.repro.report.redact_rules import REMOVED, secret_name
+from specrepro.repro.report.redact_secrets import REMOVED, secret_name
 
 KNOWN = Known("/srv/people/marlene", "marlene", ("gpubox7.example.org", "gpubox7"))
 # 36 characters of no meaning: what stands where a service would put its own
