@@ -27,6 +27,7 @@ ASSIGNMENT = re.compile(r"(?:--env=|-e)?([^=]*)(=?)(.*)", re.DOTALL)
 SPECULATIVE = "speculative-config"
 LONGEST = 4_000  # characters of a command; beyond them it is no start command any more
 UNTOLD = "…"
+REMOVED = "<removed>"  # what redacting leaves alone, and a shell takes as one word in quotes
 
 
 class Command(NamedTuple):
@@ -163,9 +164,9 @@ def _safe(words: Sequence[str]) -> list[str]:
         name, sign, value = ASSIGNMENT.fullmatch(word).groups()  # type: ignore[union-attr]
         named = secret_name(name.lstrip("-"))
         if hidden and not word.startswith("-"):
-            safe.append("REMOVED")
+            safe.append(REMOVED)
         elif named and sign and value:
-            safe.append(f"{word[: -len(value)]}REMOVED")
+            safe.append(word[: -len(value)] + REMOVED)
         else:
             for rule in SECRETS:
                 word, _ = rule.apply(word)
