@@ -19,8 +19,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from specrepro.repro.check.builds import Builds
+
+# No test asserts a time, and a machine may be busy.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 FILES = {
     "vllm/__init__.py": b"",

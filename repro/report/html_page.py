@@ -102,7 +102,8 @@ def _chart(chart: Chart, at: str) -> Any:
     """The SVG of a chart, as markup. at: its place in the document, `2.3`. Its numbers are in a
     table beside it."""
     import markupsafe
-    import pygal
+
+    pygal = _pygal()
     from pygal.style import Style
 
     style = Style(
@@ -146,6 +147,19 @@ def _chart(chart: Chart, at: str) -> Any:
         width, dashes = max(2, 5 - 2 * number), DASHES[number % len(DASHES)]
         drawn.add(printable(name), list(values), stroke_style={"width": width, "dasharray": dashes})
     return markupsafe.Markup(_without_script(drawn.render(), chart.title))  # noqa: S704
+
+
+def _pygal() -> Any:
+    """pygal, without the finder of map plugins that it leaves behind.
+
+    The finder has no `find_spec`, so that every import of the process after it warns.
+    """
+    import sys
+
+    import pygal
+
+    sys.meta_path[:] = [one for one in sys.meta_path if type(one).__module__ != "pygal"]
+    return pygal
 
 
 def _without_script(drawn: str, title: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,11 @@ def test_a_chart_has_its_numbers_beside_it() -> None:
     assert re.sub(r"\s+", "", re.sub(r"<[^>]*>", " ", table)) == "lengthall1174118"
     assert "<script" not in text
     assert "<!--" not in text
+
+
+def test_a_chart_leaves_nothing_behind_that_looks_at_later_imports() -> None:
+    html(holding("x"))
+    assert not any(type(finder).__module__ == "pygal" for finder in sys.meta_path)
 
 
 def test_the_style_of_a_chart_reaches_it() -> None:
