@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "explain": "explain:explain",
     "runs": "runs:app",
     "environments": "environments:app",
+    "cache": "cache:app",
     "watch": "watch:watch",
     "doctor": "doctor:doctor",
     "selftest": "selftest:selftest",

