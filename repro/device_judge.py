@@ -30,10 +30,26 @@ class DeviceSays:
     agrees: bool = False
 
 
+def outcomes_of(wanted: Wanted) -> Wanted | None:
+    """What is wanted of what came out, which a trial that was not ended by a fault must show."""
+    predicted = tuple(one for one in wanted.predicted if one.kind in OUTCOMES)
+    if not predicted:
+        return None
+    literal = tuple(one for one in wanted.literal if one["kind"] in OUTCOMES)
+    return Wanted(predicted, literal, literal_clean=False, fix=False)
+
+
 def weigh_device(
-    wanted: Wanted, result: TrialResult, lane: str, reference: Sequence[Finding]
+    wanted: Wanted,
+    result: TrialResult,
+    lane: str,
+    reference: Sequence[Finding],
+    missed: Sequence[str] = (),
 ) -> DeviceSays:
-    """Weigh a decided trial of a device lane. reference: what that lane found in the same trial."""
+    """Weigh a decided trial of a device lane. reference: what that lane found in the same trial.
+
+    missed: what of `outcomes_of` did not come out as wanted.
+    """
     if wanted.open:
         return DeviceSays()
     faulted = result.stopped or any(f.kind not in OUTCOMES for f in result.findings)
@@ -55,6 +71,8 @@ def weigh_device(
             return DeviceSays(wrong=(f"the reference does not have {stray}",))
         named = bool(reference) and any(key[3] for key in theirs)
         return DeviceSays(shown=True, agrees=named)
+    if missed:
+        return DeviceSays(wrong=tuple(missed))
     found = {f.kind for f in result.findings} & expected
     silent = sorted(str(kind) for kind in expected - found)
     unobserved = []

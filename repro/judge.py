@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .agreement import Elements, difference, places, spans
-from .device_judge import weigh_device
+from .device_judge import DeviceSays, outcomes_of, weigh_device
 from .hypotheses import Weighed
 from .lanes.catalog import CATALOG, IN_KERNEL, OUTCOMES
 from .plan import Plan, Step, Wanted
@@ -84,7 +84,7 @@ def judge(
                 unknown.append(f"{where}: {result.status}: {result.reason or 'no reason given'}")
                 continue
             if CATALOG[lane].device:
-                said = weigh_device(step.wanted, result, lane, _reference(plan, results, number))
+                said = _on_device(plan, results, number, lane)
                 wrong += [f"{where}: {problem}" for problem in said.wrong]
                 unobserved += [f"{where}: {silence}" for silence in said.unobserved]
                 shown = shown or said.shown
@@ -160,8 +160,17 @@ def as_expected(
     if result.status not in DECIDED:
         return False
     if CATALOG[lane].device:
-        return not weigh_device(wanted, result, lane, _reference(plan, results, number)).wrong
+        return not _on_device(plan, results, number, lane).wrong
     return wanted.open or not compare(wanted, result)
+
+
+def _on_device(
+    plan: Plan, results: Mapping[str, Sequence[TrialResult]], number: int, lane: str
+) -> DeviceSays:
+    wanted, result = plan.steps[number].wanted, results[lane][number]
+    outcomes = outcomes_of(wanted)
+    missed = [] if outcomes is None else _unmet(outcomes, result)
+    return weigh_device(wanted, result, lane, _reference(plan, results, number), missed)
 
 
 def compare(wanted: Wanted, result: TrialResult) -> list[str]:

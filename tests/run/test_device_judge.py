@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from specrepro.repro.agreement import beyond, places
-from specrepro.repro.device_judge import TIMING, weigh_device
+from specrepro.repro.device_judge import TIMING, outcomes_of, weigh_device
 from specrepro.repro.plan import Wanted
 from specrepro.repro.records import (
     Evidence,
@@ -101,3 +101,14 @@ def test_what_is_not_located_contradicts_nothing() -> None:
     nowhere = Finding(Kind.OUT_OF_BOUNDS_WRITE, -1, "kv_write")
     assert beyond({}, places([nowhere], kinds)) == ""
     assert beyond({}, places([wrote(1, 2)], kinds))
+
+
+def test_what_came_out_must_be_what_is_wanted_unless_a_fault_ended_it() -> None:
+    lost = Prediction(Kind.ACCEPTANCE_LOSS, "rejection_sample", "draft_tokens", (0, 3))
+    both = Wanted((WRITE, lost), (), literal_clean=False, fix=False)
+    assert outcomes_of(both) == Wanted((lost,), (), literal_clean=False, fix=False)
+    assert outcomes_of(FAULTY) is None
+    missed = ["expected acceptance_loss, found none"]
+    assert weigh_device(both, trial(Status.CLEAN), "plain", (), missed).wrong == tuple(missed)
+    ended = trial(Status.FAULT, stopped=True, evidence=(CUDA,))
+    assert weigh_device(both, ended, "plain", (), missed).shown
