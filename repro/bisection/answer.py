@@ -99,17 +99,20 @@ def answer(
 def progress(found: Found, options: Options, left: Left, trials: int, seconds: float) -> Progress:
     """How far a search has come whose ends are known. trials, seconds: what it took so far.
 
-    What is left is an expectation. A fault that shows every time halves the cells; of one that does
-    not, a trial tells at most the capacity of its channel (one input silent, the other heard with
-    probability p), and the last clean build has to be clean until the confidence is reached.
+    What is left is an expectation. Of a fault that shows every time, a batch cuts the cells into
+    one part more than it has trials; of one that does not, a trial tells at most the capacity of
+    its channel (one input silent, the other heard with probability p), and the last clean build has
+    to be clean until the confidence is reached.
     """
     interval, names = found.interval, found.names
     first, last = _range(found, options)
     low, high = interval.cells[first - 1], interval.cells[last]
     if fix(options, interval.turned):
         low, high = high, low
-    turns = math.ceil(math.log2(left.cells)) + (not left.shown)
-    more = float(turns)
+    # new builds each time, but for the bad one once more
+    again, jobs = int(not left.shown), options.jobs
+    rounds = next(n for n in range(left.cells + 1) if (jobs + 1) ** n >= left.cells)
+    more = float(rounds * jobs + again)
     if found.rate is not None:
         p = min(max(found.rate, 0.01), 0.99)
         silent = 1 - p
@@ -125,7 +128,7 @@ def progress(found: Found, options: Options, left: Left, trials: int, seconds: f
         trials,
         seconds,
         more,
-        more * left.cost.trial + turns * left.cost.install,
+        more / jobs * left.cost.trial + rounds * left.cost.install + again * left.cost.load,
     )
 
 
