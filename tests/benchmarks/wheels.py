@@ -69,8 +69,8 @@ def scan(cases: list[LoadedCase]) -> str:
     said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
     return (
         f"{len(cases)} cases over {RANGE}, {len(releases)} releases, in one session with one "
-        f"cache, empty at first: {requests} requests, {received / 1e6:.1f} MB, {seconds:.1f} s of CPU, "
-        f"children included ({said})."
+        f"cache, empty at first: {requests} requests, {received / 1e6:.1f} MB, {seconds:.1f} s of "
+        f"CPU, children included ({said})."
     )
 
 

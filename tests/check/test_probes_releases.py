@@ -18,6 +18,8 @@ from specrepro.repro.check.probes import PROBES
 from specrepro.repro.check.source import Reading, Source, look
 from specrepro.repro.errors import SpecreproError
 
+pytestmark = pytest.mark.network
+
 TABLES = Path(__file__).parent / "releases"
 V2 = "v1/worker/gpu"
 FILES = {
