@@ -21,7 +21,9 @@ from .looking import (
     FullDownload,
     Model,
     Offline,
+    Pre,
     With,
+    Yanked,
     depth_of,
 )
 from .options import Json, OneCase, Quiet, Runs, Timeout, Verbose, assignments
@@ -49,8 +51,6 @@ Pin = Annotated[
 Scan = Annotated[
     bool, typer.Option("--scan", help="Try every build and print them all, not only a boundary.")
 ]
-Pre = Annotated[bool, typer.Option("--pre", help="Take pre-releases in.")]
-Yanked = Annotated[bool, typer.Option("--yanked", help="Take yanked releases in.")]
 Repo = Annotated[
     Path | None,
     typer.Option("--repo", metavar="DIR", help="A clone of vLLM: go on to the commit."),

@@ -38,8 +38,8 @@ Cache = Annotated[
     Path | None,
     typer.Option("--cache", metavar="DIR", help="Where files of builds are kept."),
 ]
-Pre = Annotated[bool, typer.Option("--pre", help="Ranges hold pre-releases too.")]
-Yanked = Annotated[bool, typer.Option("--yanked", help="Also look at releases that were yanked.")]
+Pre = Annotated[bool, typer.Option("--pre", help="Take pre-releases in.")]
+Yanked = Annotated[bool, typer.Option("--yanked", help="Take yanked releases in.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Only what the cache holds.")]
 FullDownload = Annotated[
     bool,
