@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .redact_rules import RULES, TEXT_NAMES
-from .redact_secrets import Rule, mark, rule, secret_name, whole
+from .redact_secrets import Rule, mark, rule, secret_name, secret_option, whole
 
 # Names that many machines and users have, or that stand in texts for other reasons.
 COMMON = re.compile(
@@ -75,11 +75,23 @@ def redact_record(value: Any, known: Known | None = None) -> tuple[Any, dict[str
     counts: Counter[str] = Counter()
     rules = (*RULES, *_rules_of(known))
 
+    def words(items: Sequence[Any], key: str) -> list[Any]:
+        # a command is kept word by word: what an option says is secret is the next word
+        found, secret = [], False
+        for item in items:
+            if secret and isinstance(item, str) and item and not item.startswith("-"):
+                counts["value of a secret name"] += 1
+                found.append(mark("secret"))
+            else:
+                found.append(walk(item, key))
+            secret = isinstance(item, str) and secret_option(item)
+        return found
+
     def walk(item: Any, key: str) -> Any:
         if isinstance(item, Mapping):
             return {name: walk(inner, str(name)) for name, inner in item.items()}
         if isinstance(item, list | tuple):
-            return [walk(inner, key) for inner in item]
+            return words(item, key)
         if not isinstance(item, str) or not item:
             return item
         if secret_name(key):

@@ -14,7 +14,10 @@ from .redact_secrets import SECRETS, Rule, mark, rule, tail, whole
 SHOWN_OF_UUID = 8  # digits of a GPU's UUID: enough to tell the GPUs of a report apart
 
 # of whatever machine wrote the log
-_HOME = re.compile(r"(?<![\w.~-])/(?:home|Users)/[^/\s:\"',;<>)\]}]{1,64}(?=[/\s:\"',;<>)\]}]|$)")
+_HOME = re.compile(
+    r"(?<![\w.~-])(?:/(?:mnt|data|export|nfs|lustre|gpfs|fsx|efs|net|shared|scratch))?"
+    r"/(?:home|Users)/[^/\s:\"',;<>)\]}]{1,64}(?=[/\s:\"',;<>)\]}]|$)"
+)
 _WINDOWS_HOME = re.compile(r"(?i)\b[a-z]:\\{1,2}users\\{1,2}[^\\\s:\"',;<>]{1,64}")
 
 _MAC = re.compile(
@@ -67,6 +70,19 @@ _HOST = re.compile(
     r"(?i)((?<![\w-])(?:hostname|host|node(?:_?name)?|server)[\"']?\s{0,2}[=:]\s{0,2}[\"']?)"
     r"(?!\[removed)(?=[\w.-]{0,252}[a-z])([a-z0-9][a-z0-9._-]{1,252})(?=[\s\"',;:/)\]}]|$)"
 )
+# `HOST:PID:TID [RANK] NCCL INFO`, with which every line of NCCL's begins; `USER@HOST:~$`
+_NCCL = re.compile(
+    r"(?<![\w.-])(?!\[removed)[A-Za-z0-9][A-Za-z0-9._-]{0,252}"
+    r"(?=:\d{1,10}:\d{1,10} \[\d{1,4}\] (?:NCCL|init|graph|transport|misc|enqueue|proxy)\b)"
+)
+_PROMPT = re.compile(
+    r"(?m)^((?:\([^()\n]{1,60}\) ?)?\[?)[a-z_][a-z0-9_-]{0,31}@[A-Za-z0-9][A-Za-z0-9.-]{0,252}"
+    r"(?=[: ][^\n$#]{0,300}[$#](?: |$))"
+)
+_MAIL = re.compile(
+    r"(?<![\w.%+-])(?!git@)[A-Za-z0-9][\w.%+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,5}[A-Za-z]{2,12}"
+    r"(?![\w@-]|\.\w)"
+)
 _INTERNAL = re.compile(
     r"(?i)(?<![\w.-])(?:[a-z0-9-]{1,63}\.){1,6}(?:internal|local|lan|corp|intranet|cluster\.local)"
     r"(?![\w-]|\.\w)|(?<![\w.-])ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?![\w-])"
@@ -99,6 +115,9 @@ RULES: Sequence[Rule] = (
     rule("home directory", _WINDOWS_HOME, lambda m: "~"),
     rule("host name", _SYSLOG, lambda m: m[1] + mark("host name")),
     rule("host name", _HOST, _host),
+    rule("host name", _NCCL, whole("host name")),
+    rule("host name", _PROMPT, lambda m: m[1] + mark("user and host")),
+    rule("mail address", _MAIL, whole("mail address")),
     rule("host name", _INTERNAL, whole("host name")),
     rule("MAC address", _MAC, whole("MAC address")),
     rule("IP address", _IPV4, _ipv4),

@@ -67,7 +67,8 @@ SHAPES = {
     "Hugging Face token": r"(?:hf|api_org)_[A-Za-z0-9]{20,100}",
     "GitHub token": r"(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{30,255})",
     "GitLab token": r"glpat-[A-Za-z0-9_-]{16,100}",
-    "OpenAI or Anthropic key": r"sk-[A-Za-z0-9_-]{16,255}",
+    "OpenAI or Anthropic key": r"sk-(?=[a-z_-]{0,255}[A-Z0-9])[A-Za-z0-9_-]{16,255}",
+    "Groq key": r"gsk_[A-Za-z0-9]{40,100}",
     "NVIDIA key": r"nvapi-[A-Za-z0-9_-]{20,255}",
     "AWS key id": r"(?:AKIA|ASIA|AGPA|AROA|AIDA)[A-Z0-9]{16}",
     "Google key": r"AIza[A-Za-z0-9_-]{35}",
@@ -79,7 +80,7 @@ SHAPES = {
 
 # Parts of a name, split at `_`, `-`, `.` and where a capital follows a small letter.
 SECRET_PART = re.compile(
-    "secrets?|passw(?:or)?d|passphrase|pwd|credentials?|apikey|authorization|cookie|privatekey"
+    "secrets?|[a-z]{0,16}passw(?:or)?d|passphrase|pwd|credentials?|apikey|authorization|cookie|privatekey"
 )
 # Parts that make the one behind them secret: `hf_token`, `api-key`, `AWS_SECRET_ACCESS_KEY`. A key
 # alone is none: engines index by keys.
@@ -91,7 +92,11 @@ OWNER = {
     "key": re.compile(
         "api|access|private|secret|auth|encryption|account|ssh|openai|anthropic|wandb|ngc"
     ),
+    "pass": re.compile(
+        "db|database|pg|mysql|redis|smtp|mail|user|sudo|root|admin|proxy|http|ftp|ssh"
+    ),
 }
+_PASSWORD = re.compile("(?i)passw(?:or)?d|passphrase|pwd|_pass$")
 _PARTS = re.compile(r"[_.\-]|(?<=[a-z])(?=[A-Z])")
 # what may stand where a secret would, and is none
 PLAIN = re.compile(
@@ -120,7 +125,13 @@ _NAMED = re.compile(
 _VALUE = re.compile(
     r"\"[^\"\n]{1,4096}\"?|'[^'\n]{1,4096}'?|[^\s\"',;&|)\]}]{1,4096}(?:\[[^\]\n]{0,64}\])?"
 )
-SCHEMES = ("bearer", "basic", "digest", "negotiate")
+# A header is secret to its end: a scheme stands before what is secret, a cookie has several parts.
+_CREDENTIAL = re.compile(
+    r"\"[^\"\n]{1,4096}\"?|'[^'\n]{1,4096}'?"
+    r"|(?:(?i:[a-z][a-z0-9-]{1,30})[ \t]{1,4}(?=[^\s\"',;&|)\]}]))?[^\s\"',;&|)\]}]{1,4096}"
+)
+_COOKIE = re.compile(r"\"[^\"\n]{1,4096}\"?|'[^'\n]{1,4096}'?|[^\"'\r\n]{1,4096}")
+_SCHEME = re.compile(rf"[A-Za-z][A-Za-z0-9-]{{1,30}}[ \t]{{1,4}}{re.escape(REMOVED)}")
 
 
 def _named(text: str) -> tuple[str, int]:
@@ -128,8 +139,9 @@ def _named(text: str) -> tuple[str, int]:
     while head := _NAMED.search(text, at):
         parts.append(text[at : head.end()])
         at = head.end()
-        value = _VALUE.match(text, at)
-        if value and secret_name(head["name"] or head["option"]) and _secret(head, value):
+        name = head["name"] or head["option"]
+        value = _value_of(name).match(text, at)
+        if value and secret_name(name) and _secret(head, value):
             quote = value[0][0] if value[0][0] in "\"'" else ""
             parts.append(f"{quote}{mark('secret')}{quote}")
             at = value.end()
@@ -137,18 +149,33 @@ def _named(text: str) -> tuple[str, int]:
     return "".join((*parts, text[at:])), count
 
 
+def _value_of(name: str) -> re.Pattern[str]:
+    """The pattern of what stands behind a name."""
+    small = name.lower()
+    if small.endswith("cookie"):
+        return _COOKIE
+    return _CREDENTIAL if small.endswith("authorization") else _VALUE
+
+
+def secret_option(word: str) -> bool:
+    """Whether a word of a command says that the word after it is secret: `--api-key`."""
+    return word.startswith("--") and "=" not in word and secret_name(word)
+
+
 def _secret(head: re.Match[str], value: re.Match[str]) -> bool:
     """Whether the value of a secret name is one: not nothing, not a mark already."""
     said = value[0].strip("\"'")
-    if not said or said.startswith("-") or PLAIN.fullmatch(said):
+    name = head["name"] or head["option"]
+    digits = _PASSWORD.search(name) is not None and re.fullmatch(r"\d{4,}", said) is not None
+    if not said or said.startswith("-") or (PLAIN.fullmatch(said) and not digits):
         return False
     # "token" is also what the field counts: `#token: 12`, `next token: the`
     if head["name"] and head["name"].lower() == "token" and not RANDOM.fullmatch(said):
         return False
     if value.string.startswith(REMOVED, value.start() - head[0].endswith("[")):
         return False  # the sign may have taken the bracket of the mark
-    scheme = value[0].lower() in SCHEMES
-    return not (scheme and value.string.startswith(f" {REMOVED}", value.end()))
+    # `Bearer [removed authorisation]`, whether or not the mark is part of the value
+    return _SCHEME.match(value.string, value.start()) is None
 
 
 _HEADER = re.compile(
@@ -160,6 +187,16 @@ _SIGNED = re.compile(
     r"(?i)([?&](?:x-amz-(?:signature|credential|security-token)|sig|signature|token|key|"
     r"access_token|api_key|code)=)(?!\[removed)[^\s&\"'<>#]{4,4096}"
 )
+# `curl -u NAME:PASSWORD`; elsewhere `-u` is a number, as of `docker run -u 1000:1000`
+_CURL = re.compile(
+    r"(\bcurl\b[^\n]{0,1000}?\s(?:-u|--user|--proxy-user|-U)[ =]{0,2}[\"']?)(?!\[removed)"
+    r"[^\s:\"']{1,200}:[^\s\"']{1,1000}"
+)
+# addresses of chats' webhooks, which whoever has them may post to
+_WEBHOOK = re.compile(
+    r"(?i)(https://[a-z0-9.-]{1,100}/(?:services/T[a-z0-9]{6,20}/B[a-z0-9]{6,20}/"
+    r"|api/webhooks/\d{15,22}/))[a-z0-9_-]{16,200}"
+)
 _PEM = re.compile(
     r"-----BEGIN ([A-Z ]{0,30}PRIVATE KEY)-----.{0,16384}?(?:-----END \1-----|\Z)", re.DOTALL
 )
@@ -169,6 +206,8 @@ SECRETS: Sequence[Rule] = (
     rule("private key", _PEM, whole("private key")),
     rule("login in a URL", _LOGIN, lambda m: f"{m[1]}{mark('login')}@"),
     rule("signature in a URL", _SIGNED, tail("signature")),
+    rule("login in a URL", _CURL, tail("login")),
+    rule("signature in a URL", _WEBHOOK, tail("signature")),
     rule("authorisation header", _HEADER, lambda m: f"{m[1]} {mark('authorisation')}"),
     *(
         rule(kind, re.compile(_BEFORE + shape + _AFTER), whole(kind))

@@ -64,9 +64,35 @@ PLANTED = [
     ),
     ('"messages": [{"role": "user", "content": "my diagnosis"}]', "diagnosis"),
     ("NewRequestData(req_id=a,prompt_token_ids=[101, 2009, 102],mm_features=[])", "2009"),
+    ("Authorization: Bearer onlyletters", "onlyletters"),
+    ("Authorization: token 0a1b2c3d4e5f", "0a1b2c3d4e5f"),
+    ("proxy-authorization: ApiKey onlyletters, Accept: */*", "onlyletters"),
+    ("Cookie: theme=dark; sessionid=k3jh4k5; csrftoken=x9", "k3jh4k5"),
+    ("curl -s -u admin:hunter2 https://api.example.com/x", "hunter2"),
+    ("curl --user 'admin:hunter2' https://api.example.com/x", "hunter2"),
+    ("PGPASSWORD=hunter2 psql", "hunter2"),
+    ("DB_PASS=hunter2", "hunter2"),
+    ("ray start --redis-password=5241590000000000", "5241590000000000"),
+    (f"gsk_{BODY}{BODY}", BODY),
+    (f"https://chat.example/services/T01234567/B01234567/{BODY}", BODY),
+    (f"https://chat.example/api/webhooks/123456789012345678/{BODY}", BODY),
+    ("node-a17:12345:12399 [0] NCCL INFO Bootstrap : Using eth0", "node-a17"),
+    ("(Worker pid=7) node-a17:12345:12399 [0] NCCL INFO comm 0x55", "node-a17"),
+    ("\ncarol@node-a17:~/vllm$ vllm serve m", "node-a17"),
+    ("\n(venv) [carol@node-a17 vllm]$ vllm serve m", "carol"),
+    ("/mnt/home/carol/models/qwen", "carol"),
+    ("/lustre/home/carol/models/qwen", "carol"),
+    ("Signed-off-by: Carol <carol.smith@mail.example.com>", "carol.smith"),
 ]
 
 KEPT = [
+    "scikit: sk-learn-compatible-estimators",
+    "docker run -u 1000:1000 vllm/vllm-openai",
+    "memcpy@GLIBC_2.2.5 from libc, @torch.compile, @%p1 bra $L__BB0_2;",
+    "git clone git@github.com:vllm-project/vllm.git",
+    "flashinfer-python @ git+https://github.com/flashinfer-ai/flashinfer@v0.2.0",
+    "Authorization failed for the request",
+    "one pass: 1234, num_passes=3, pass_config={}",
     "CUDA error: an illegal memory access was encountered at 0x7f3a_42000000",
     "NVRM: Xid (PCI:0000:3b:00): 31, pid=4211, name=python, Ch 00000008",
     "MMU Fault: ENGINE GRAPHICS GPC0 GPCCLIENT_T1_2 faulted @ 0x7ec9_34000000",
@@ -144,6 +170,15 @@ def test_a_text_under_a_secret_key_goes_whole() -> None:
     record, removed = redact_record({"env": {"WANDB_API_KEY": "short", "PATH": "/usr/bin"}}, KNOWN)
     assert record == {"env": {"WANDB_API_KEY": f"{REMOVED} secret]", "PATH": "/usr/bin"}}
     assert removed == {"value of a secret name": 1}
+
+
+def test_the_word_behind_an_option_that_is_secret_goes_too() -> None:
+    words = ["vllm", "serve", "m", "--api-key", "mylittlekey", "--port", "8000", "--hf-token"]
+    record, removed = redact_record({"words": words})
+    kept = ["vllm", "serve", "m", "--api-key", "[removed secret]", "--port", "8000", "--hf-token"]
+    assert record == {"words": kept}
+    assert removed == {"value of a secret name": 1}
+    assert redact_record(record)[0] == record
 
 
 def test_a_user_or_host_with_a_common_name_is_not_a_name() -> None:
