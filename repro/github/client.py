@@ -123,10 +123,10 @@ def pause(answer: Answer, now: float, number: int) -> float | None:
     if not limited:
         return None
     after = headers.get("retry-after", "")
-    if after.isdigit():
+    if after.isdecimal():
         return float(after)
     reset = headers.get("x-ratelimit-reset", "")
-    if headers.get("x-ratelimit-remaining") == "0" and reset.isdigit():
+    if headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
         return max(0.0, float(reset) - now)
     return A_MINUTE * 2.0 ** (number - 1)
 

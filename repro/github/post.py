@@ -53,7 +53,8 @@ def comment(client: Client, issue: Issue, marked: str, text: str) -> Posted:
             hint="a token of a user, or gh, can change it",
         )
     if found is not None:
-        return _changed(client, issue, found, body)
+        path = f"{issue.repository.path}/issues/comments/{int(found['id'])}"
+        return _changed(client, path, {"body": body})
 
     def again() -> Mapping[str, Any] | None:
         return _last(client.listed(comments), marked, author)
@@ -62,7 +63,10 @@ def comment(client: Client, issue: Issue, marked: str, text: str) -> Posted:
 
 
 def new_issue(client: Client, repository: Repository, title: str, marked: str, text: str) -> Posted:
-    """Open an issue. After a cut connection one of the same mark is looked for."""
+    """Open an issue, or change the one of the same mark and author. NotPostedError if neither.
+
+    Of the issues only the newest are looked through; where the login is not known, none is changed.
+    """
     body = _body(marked, text)
     author = client.login()
     query = f"state=all&creator={quote(author)}&" if author else "state=all&"
@@ -72,6 +76,15 @@ def new_issue(client: Client, repository: Repository, title: str, marked: str, t
         newest = islice(client.listed(f"{repository.path}/issues", query), NEWEST)
         return _last(newest, marked, author)
 
+    there = again()
+    if there is not None and author is None:
+        raise NotPostedError(
+            f"{_url(there)} is of this run, and the login does not say whether it is yours",
+            hint="a token of a user, or gh, can change it",
+        )
+    if there is not None:
+        path = f"{repository.path}/issues/{_number(there)}"
+        return _changed(client, path, {"title": title, "body": body})
     return _created(client, f"{repository.path}/issues", {"title": title, "body": body}, again)
 
 
@@ -122,11 +135,10 @@ def _looked(
         ) from error
 
 
-def _changed(client: Client, issue: Issue, found: Mapping[str, Any], body: str) -> Posted:
-    path = f"{issue.repository.path}/issues/comments/{int(found['id'])}"
+def _changed(client: Client, path: str, asked: Mapping[str, Any]) -> Posted:
     for last in (False, True):
         try:
-            return Posted(_url(client.change("PATCH", path, {"body": body})), "updated")
+            return Posted(_url(client.change("PATCH", path, asked)), "updated")
         except CutError as cut:  # to change it twice makes no second comment
             if last:
                 raise NotPostedError(
@@ -146,6 +158,13 @@ def _last(
         if ours and author in (None, _login(item)):
             found = item
     return found
+
+
+def _number(item: Mapping[str, Any]) -> int:
+    number = item.get("number")
+    if not isinstance(number, int):
+        raise NotPostedError("GitHub does not say which issue is of this run")
+    return number
 
 
 def _login(item: Mapping[str, Any]) -> str | None:

@@ -22,6 +22,7 @@ from .issue import GITHUB
 
 SECONDS = 30.0  # of one request
 LARGEST = 16 << 20  # bytes of an answer
+LONGEST_NUMBER = 19  # digits; more are no number of bytes
 _STATUS = re.compile(r"HTTP/[\d.]{1,4} (\d{3})")
 
 
@@ -92,7 +93,8 @@ class Rest:
                     raise NotPostedError("GitHub's answer is too large to be one")
                 announced = headers.get("content-length", "")
                 plain = "content-encoding" not in headers
-                if plain and announced.isdigit() and int(announced) > len(content):
+                known = announced.isdecimal() and len(announced) < LONGEST_NUMBER
+                if plain and known and int(announced) > len(content):
                     raise CutError("the answer is cut")
                 return Answer(response.status_code, headers, _json(content))
         except requests.exceptions.InvalidHeader as error:
@@ -194,5 +196,5 @@ def _protocol_error() -> type[Exception]:
 def _json(content: bytes) -> Any:
     try:
         return json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):  # nested without end is no JSON of GitHub's either
         return None

@@ -29,13 +29,14 @@ APP = "ghs_" + "c3D4" * 9
 @dataclass
 class Fault:
     """What goes wrong with one change. cut: close without an answer, `before` or `after` it is
-    made. short: announce more than is sent."""
+    made. short: announce more than is sent. raw: this body, of status 200."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     message: str = ""
     cut: str = ""
     short: bool = False
+    raw: bytes = b""
 
 
 @dataclass
@@ -112,6 +113,8 @@ def github() -> Iterator[GitHub]:
                 return self.hang_up()
             if fault.status:
                 return self.answer(fault.status, {"message": fault.message}, fault.headers)
+            if fault.raw:
+                return self.sent(200, fault.raw)
             token = self.headers.get("Authorization", "").removeprefix("Bearer ")
             if token not in (TOKEN, APP):
                 return self.answer(401, {"message": "Bad credentials"})
@@ -151,12 +154,19 @@ def github() -> Iterator[GitHub]:
                 case "POST", ["repos", "o", "r", "issues"]:
                     made = {
                         "id": 900 + len(state.issues),
+                        "number": len(state.issues) + 1,
                         "user": {"login": me},
                         "html_url": f"https://github.com/o/r/issues/{len(state.issues) + 1}",
                         **body,
                     }
                     state.issues.append(made)
                     return 201, made, {}
+                case "PATCH", ["repos", "o", "r", "issues", number]:
+                    [found] = [i for i in state.issues if i["number"] == int(number)]
+                    if found["user"]["login"] != me:
+                        return 403, {"message": "Must have admin rights"}, {}
+                    found.update(body)
+                    return 200, found, {}
                 case "POST", ["gists"]:
                     state.gists.append(body)
                     return 201, {"html_url": f"https://github.com/gist/{len(state.gists)}"}, {}
@@ -179,7 +189,15 @@ def github() -> Iterator[GitHub]:
         def answer(
             self, status: int, said: Any, headers: dict[str, str] | None = None, short: bool = False
         ) -> None:
-            content = json.dumps(said).encode()
+            self.sent(status, json.dumps(said).encode(), headers, short)
+
+        def sent(
+            self,
+            status: int,
+            content: bytes,
+            headers: dict[str, str] | None = None,
+            short: bool = False,
+        ) -> None:
             self.send_response(status)
             for name, value in (headers or {}).items():
                 self.send_header(name, value)

@@ -124,6 +124,36 @@ def test_an_issue_is_opened_once_also_over_a_cut_connection(github: Any, clock: 
     assert [(i["title"], i["body"]) for i in github.issues] == [("[Bug]: title", f"{MARK}\ntext")]
 
 
+def test_the_same_run_as_an_issue_again_changes_that_issue(github: Any, clock: Clock) -> None:
+    new_issue(clock.client(github), REPOSITORY, "[Bug]: title", MARK, "text")
+    again = new_issue(clock.client(github), REPOSITORY, "[Bug]: better", MARK, "other text")
+    assert again == Posted("https://github.com/o/r/issues/1", "updated")
+    assert [(i["title"], i["body"]) for i in github.issues] == [
+        ("[Bug]: better", f"{MARK}\nother text")
+    ]
+
+
+def test_somebody_elses_issue_of_the_mark_is_left_alone(github: Any, clock: Clock) -> None:
+    theirs = {"id": 1, "number": 1, "body": f"{MARK}\ntheirs", "user": {"login": "other"}}
+    github.issues.append(theirs | {"html_url": "https://github.com/o/r/issues/1"})
+    made = new_issue(clock.client(github), REPOSITORY, "[Bug]: title", MARK, "text")
+    assert made == Posted("https://github.com/o/r/issues/2", "created")
+    assert github.issues[0]["body"] == f"{MARK}\ntheirs"
+
+
+def test_an_answer_nested_without_end_is_refused(github: Any, clock: Clock) -> None:
+    github.reads_go({}, {"raw": b"[" * 200_000})
+    with pytest.raises(NotPostedError, match="no list"):
+        comment(clock.client(github), ISSUE, MARK, "text")
+    assert github.comments == []
+
+
+def test_a_wait_that_is_no_number_is_a_minute(github: Any, clock: Clock) -> None:
+    github.goes_wrong(status=429, headers={"Retry-After": "\xb2"})
+    assert comment(clock.client(github), ISSUE, MARK, "text").how == "created"
+    assert clock.waits == [60.0]
+
+
 def test_a_gist_is_secret(github: Any, clock: Clock) -> None:
     url = gist(clock.client(github), "evidence", {"run.json": "{}"})
     assert url == "https://github.com/gist/1"
