@@ -77,8 +77,14 @@ def _around(
     started, clock = store.now(), time.monotonic()
     with store.held(path):
         before = gpus()
-        with watchers:
-            ended = run(words, path / "output.log")
+        ended = None
+        try:
+            with watchers:
+                ended = run(words, path / "output.log")
+        except KeyboardInterrupt:
+            # the command has ended, and only the while after it was cut short
+            if ended is None:
+                raise
         if lines := watchers.lines():
             # beside the output, where diagnose looks
             (path / "kernel.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -123,9 +129,14 @@ def _live(watchers: Watchers, seconds: float | None, json_: bool) -> None:
             print_sources(console(stderr=True), [watched_record(one) for one in sources])
         if not any(one.observable for one in sources):
             raise typer.Exit(int(Exit.UNTESTABLE))
-        while last is None or time.monotonic() < last:
-            time.sleep(POLL)
-            told += _tell(watchers, told, json_, settled=True)
+        try:
+            while last is None or time.monotonic() < last:
+                time.sleep(POLL)
+                told += _tell(watchers, told, json_, settled=True)
+        except KeyboardInterrupt:
+            # who stops it a moment after a fault wants to hear of that fault
+            _tell(watchers, told, json_, settled=False)
+            raise
     _tell(watchers, told, json_, settled=False)
 
 

@@ -36,7 +36,8 @@ def print_watch(
         out.print(Text(f"  {nothing}", "yellow" if blind else ""))
     if not quiet:
         print_sources(out, record["watched"])
-        out.print(Text(printable(f"  log    {record['log']['path']}"), "dim"), soft_wrap=True)
+        cut = "   (not all of the output is in it)" if record["log"]["cut"] else ""
+        out.print(Text(printable(f"  log    {record['log']['path']}{cut}"), "dim"), soft_wrap=True)
         out.print(Text("  next   specrepro diagnose latest", "green"))
 
 

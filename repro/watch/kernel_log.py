@@ -25,6 +25,7 @@ from .xid import read_xid
 KMSG = Path("/dev/kmsg")
 POLL = 0.1  # seconds between two looks
 SOON = 0.5  # seconds in which a follower says that it may not read
+LAST_READS = 1_000  # after the end; of a log that grows faster the rest is not read
 RECORD = 16 << 10  # bytes of one record of /dev/kmsg; the kernel's own limit is 8 KiB
 LONGEST_LINE = 64 << 10  # bytes; a longer one is cut
 _KMSG = re.compile(r"\d+,(?P<number>\d+),(?P<usec>\d+),[^;]*;(?P<message>.*)")
@@ -75,6 +76,8 @@ class KernelLog:
             self._child.kill()
         if self._thread is not None:
             self._thread.join(5)
+            if self._thread.is_alive():
+                self._fail("the kernel log could not be read to its end")
 
     def events(self) -> list[Event]:
         """What came so far, in order."""
@@ -110,21 +113,28 @@ class KernelLog:
         except OSError as error:
             self._fail(f"{file}: {error.strerror}")
             return None
-        return lambda: self._read(descriptor)
+        return lambda: self._read(descriptor, file)
 
-    def _read(self, descriptor: int) -> None:
-        """Lines of a file that grows, or of a pipe."""
-        lines = _Lines(self._take)
+    def _read(self, descriptor: int, file: Path) -> None:
+        """Lines of a file that grows, or of a pipe; what came before the end is read."""
+        lines, left = _Lines(self._take), LAST_READS
         try:
-            while not self._stop.is_set():
+            while left:
+                stopped = self._stop.is_set()
+                left -= stopped
                 try:
                     content = os.read(descriptor, 1 << 16)
                 except BlockingIOError:
                     content = b""
                 if content:
                     lines.feed(content)
-                else:
-                    self._stop.wait(POLL)
+                    continue
+                if why := _elsewhere(descriptor, file):
+                    self._fail(f"{file}: {why}")
+                if stopped:
+                    return
+                self._stop.wait(POLL)
+            self._fail(f"{file}: there was more at the end than could be read")
         except OSError as error:
             self._fail(f"the log stopped: {error.strerror}")
         finally:
@@ -144,11 +154,16 @@ class KernelLog:
     def _records(self, descriptor: int) -> None:
         """Records of /dev/kmsg, one a read."""
         expected: int | None = None
+        left = LAST_READS
         try:
-            while not self._stop.is_set():
+            while left:
+                stopped = self._stop.is_set()
+                left -= stopped
                 try:
                     record = os.read(descriptor, RECORD)
                 except BlockingIOError:
+                    if stopped:  # what came before the end was read
+                        return
                     self._stop.wait(POLL)
                     continue
                 except OSError as error:
@@ -159,6 +174,8 @@ class KernelLog:
                     expected = None
                     continue
                 if not record:
+                    if stopped:
+                        return
                     self._stop.wait(POLL)
                     continue
                 expected = self._record(record.decode("utf-8", "replace"), expected)
@@ -206,6 +223,23 @@ class KernelLog:
             child.wait()
         if not self._stop.is_set():
             self._fail("the program that follows the kernel log ended")
+
+
+def _elsewhere(descriptor: int, file: Path) -> str:
+    """Why the log goes on elsewhere than in the open file, "" if it does not: it was rotated."""
+    here = os.fstat(descriptor)
+    if not stat.S_ISREG(here.st_mode):
+        return ""
+    try:
+        there = os.stat(file)
+    except OSError as error:
+        return f"the file has gone: {error.strerror}"
+    if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
+        return "another file has taken its place; what is logged there was not read"
+    if here.st_size < os.lseek(descriptor, 0, os.SEEK_CUR):
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return "the file was cut; what stood between may not have been read"
+    return ""
 
 
 class _Lines:

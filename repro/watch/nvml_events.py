@@ -15,6 +15,7 @@ from .incidents import GONE
 from .nvml import text
 
 POLL = 100  # milliseconds of one wait
+LAST_EVENTS = 1_000  # taken after the end, of those that came before it
 NO_INSTANCE = 0xFFFFFFFF
 
 
@@ -61,6 +62,8 @@ class NvmlEvents:
         self._stop.set()
         if self._thread is not None:
             self._thread.join(5)
+            if self._thread.is_alive():  # a driver that is ill may never answer
+                self._watched = Watched(NVML, False, "NVML did not answer at the end")
 
     def events(self) -> list[Event]:
         """What came so far, in order."""
@@ -90,10 +93,15 @@ class NvmlEvents:
     def _collect(self) -> None:
         import pynvml
 
-        while not self._stop.is_set():
+        left = LAST_EVENTS
+        while left:
+            last = self._stop.is_set()
+            left -= last
             try:
-                data = pynvml.nvmlEventSetWait_v2(self._set, POLL)
+                data = pynvml.nvmlEventSetWait_v2(self._set, 1 if last else POLL)
             except pynvml.NVMLError_Timeout:
+                if last:  # nothing is left that came before the end
+                    break
                 continue
             except pynvml.NVMLError_GpuIsLost:
                 self._add(Event(NVML, time.time(), GONE))

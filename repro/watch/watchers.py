@@ -56,10 +56,12 @@ class Watchers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is None and any(watcher.watched.observable for watcher in self._watchers):
-            time.sleep(self._linger)
-        for watcher in self._watchers:
-            watcher.stop()
+        try:
+            if error is None and any(watcher.watched.observable for watcher in self._watchers):
+                time.sleep(self._linger)
+        finally:  # a second Ctrl-C ends the waiting, not what was seen
+            for watcher in self._watchers:
+                watcher.stop()
 
     def lines(self) -> list[str]:
         """The lines of the kernel log that told of an Xid."""

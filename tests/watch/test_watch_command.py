@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -250,3 +251,84 @@ def test_diagnose_reads_the_output_and_the_kernel_log_of_the_run_kept_last(
     said = json.loads(done.stdout)
     names = {Path(source["name"]).name for source in said["sources"]}
     assert names == {"output.log", "kernel.log"}
+
+
+def test_what_is_logged_last_is_seen_without_any_waiting(
+    machine: Any, xid: Callable[..., str]
+) -> None:
+    _, record = machine.watched(append(xid(31, FAULT)), "--linger", "0")
+    assert [one["code"] for one in record["incidents"]] == [31]
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ('mv "$LOG" "$LOG.1"; echo new > "$LOG"', "another file has taken its place"),
+        ('rm "$LOG"', "the file has gone"),
+        ('seq 9 >> "$LOG"; sleep 0.5; : > "$LOG"', "the file was cut"),
+    ],
+)
+def test_a_log_that_is_rotated_is_not_called_observed(machine: Any, script: str, said: str) -> None:
+    _, record = machine.watched(f"{script}; sleep 0.3")
+    [log] = [one for one in record["watched"] if one["source"] == KERNEL]
+    assert log["observable"] is False
+    assert said in log["reason"]
+
+
+def test_output_that_nobody_takes_does_not_hold_the_command_up(
+    machine: Any, tmp_path: Path
+) -> None:
+    machine.log.touch()
+    code = "import sys; from specrepro.cli import main; main()"
+    options = ["--runs", str(tmp_path / "r"), "--kernel-log", str(machine.log), "--linger", "0"]
+    script = "head -c 1000000 /dev/zero; exit 5"
+    with Path("/dev/full").open("wb") as full:  # every write to it fails: the disk is full
+        done = subprocess.run(
+            [sys.executable, "-c", code, "watch", *options, "--", "sh", "-c", script],
+            env=machine.environ(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    record = json.loads((tmp_path / "r" / "latest" / "run.json").read_text())
+    assert record["status"] == 5
+    assert record["log"] == record["log"] | {"bytes": 1_000_000, "cut": False}
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_child_that_is_left_behind_makes_the_log_an_incomplete_one(machine: Any) -> None:
+    done, record = machine.watched("echo begun; sleep 6 & exit 4")
+    assert (done.returncode, record["log"]["cut"]) == (4, True)
+    assert "not all of the output is in it" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [["--linger", "30", "--", "sh", "-c", "echo ready; exit 3"], ["--json"]]
+)
+def test_an_interrupt_loses_nothing_that_was_seen(
+    machine: Any, tmp_path: Path, xid: Callable[..., str], words: list[str]
+) -> None:
+    machine.log.touch()
+    code = "import sys; from specrepro.cli import main; main()"
+    options = ["--runs", str(tmp_path / "r"), "--kernel-log", str(machine.log)]
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, "watch", *options, *words],
+        env=machine.environ(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    with child:
+        assert child.stdout is not None
+        assert child.stdout.readline()
+        with machine.log.open("a") as log:
+            log.write(xid(31, FAULT) + "\n")
+        time.sleep(1)
+        child.send_signal(signal.SIGINT)
+        out, status = child.stdout.read(), child.wait(20)
+    if "--json" in words:
+        assert (json.loads(out.splitlines()[0])["code"], status) == (31, 130)
+    else:
+        record = json.loads((tmp_path / "r" / "latest" / "run.json").read_text())
+        assert ([one["code"] for one in record["incidents"]], status) == ([31], 3)
