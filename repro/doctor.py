@@ -7,6 +7,7 @@ or touches a GPU; versions come from the metadata of packages, and programs are 
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import re
 import shutil
@@ -78,6 +79,9 @@ def _driver(found: Gpus) -> Iterator[Check]:
         yield Check("driver", BAD, found.reason, hint, "lanes on a GPU")
         return
     yield Check("driver", OK, f"{found.driver or 'version not told'}, CUDA {found.cuda or '?'}")
+    if found.reason:
+        hint = "the kernel log says why; a GPU that is lost needs a reset or a reboot"
+        yield Check("GPUs not told", BAD, printable(found.reason), hint, "lanes on a GPU")
     for gpu in found.gpus:
         yield _gpu(gpu)
         yield _others(gpu)
@@ -183,12 +187,17 @@ def _gh(machine: Machine) -> Check:
     path = shutil.which("gh", path=machine.environ.get("PATH", ""))
     if path is None:
         token = machine.environ.get("GH_TOKEN") or machine.environ.get("GITHUB_TOKEN")
-        if token:
-            return Check("gh", OK, "not here; a token is in the environment", "", serves)
-        return Check("gh", BAD, "not found", "or a token in GH_TOKEN", serves)
+        if not token:
+            return Check("gh", BAD, "not found", "or a token in GH_TOKEN", serves)
+        said = "not here; a token is in the environment"
+        if importlib.util.find_spec("requests") is None:
+            hint = "pip install 'specrepro[attach]'"
+            return Check("gh", BAD, f"{said}, and requests is not installed", hint, serves)
+        return Check("gh", OK, f"{said}, whether GitHub takes it was not asked", "", serves)
     _, why = _answer([path, "auth", "status"], machine.environ)
-    if "status" in why:
-        return Check("gh", BAD, "found, not logged in", "gh auth login", serves)
+    if "status" in why:  # it says the same where there is no network
+        said = "found, and says that it has no valid login"
+        return Check("gh", BAD, said, "gh auth status says why; gh auth login", serves)
     return Check("gh", UNKNOWN if why else OK, why or "found, logged in", "", serves)
 
 
@@ -201,6 +210,8 @@ def _ptrace(machine: Machine) -> Check:
         return Check("ptrace", OK, "not restricted", "", serves)
     except (OSError, ValueError):
         return Check("ptrace", UNKNOWN, "the kernel does not tell", "", serves)
+    if level >= 3:  # `kernel.yama.ptrace_scope` in the kernel's documentation: no way back
+        return Check("ptrace", BAD, f"forbidden to all ({level})", "until a reboot", serves)
     if level >= 2 and os.geteuid():
         return Check("ptrace", BAD, f"restricted to administrators ({level})", "as root", serves)
     return Check("ptrace", OK, f"a process may trace its children ({level})", "", serves)

@@ -37,7 +37,8 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """All GPUs, and the driver. reason: why there are none, "" where there are."""
+    """All GPUs, and the driver. reason: why there are none, or why not all of those that the driver
+    counts; "" where nothing is missing."""
 
     gpus: tuple[Gpu, ...]
     driver: str | None
@@ -62,20 +63,25 @@ def gpus() -> Gpus:
         driver = _told(lambda: text(pynvml.nvmlSystemGetDriverVersion()))
         version = _told(pynvml.nvmlSystemGetCudaDriverVersion_v2)
         cuda = f"{version // 1000}.{version % 1000 // 10}" if version else None
-        count = _told(pynvml.nvmlDeviceGetCount) or 0
-        found = tuple(gpu for index in range(count) if (gpu := _gpu(index)) is not None)
-        reason = "" if found else "the driver shows no GPU"
-        return Gpus(found, driver, cuda, reason)
+        count = _told(pynvml.nvmlDeviceGetCount)
+        if count is None:
+            return Gpus((), driver, cuda, "the driver does not tell how many GPUs there are")
+        found, missing = [], []
+        for index in range(count):
+            try:
+                found.append(_gpu(index))
+            except pynvml.NVMLError as error:  # one that is lost is counted, and has no handle
+                missing.append(f"GPU {index}: {error}")
+        reason = "; ".join(missing) or ("" if found else "the driver shows no GPU")
+        return Gpus(tuple(found), driver, cuda, reason)
     finally:
         _told(pynvml.nvmlShutdown)
 
 
-def _gpu(index: int) -> Gpu | None:
+def _gpu(index: int) -> Gpu:
     import pynvml
 
-    handle = _told(lambda: pynvml.nvmlDeviceGetHandleByIndex(index))
-    if handle is None:
-        return None
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
     memory = _told(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle))
     capability = _told(lambda: pynvml.nvmlDeviceGetCudaComputeCapability(handle))
     mig = _told(lambda: pynvml.nvmlDeviceGetMigMode(handle)[0])

@@ -3,6 +3,7 @@
  *   driver VERSION
  *   gpu NAME|UUID|PCI
  *   mig INDEX                      the GPU of this index is partitioned
+ *   lost INDEX                     it is counted, and has no handle
  *   process INDEX PID MEBIBYTES
  *   recovery INDEX ACTION
  *   xid MILLISECONDS INDEX CODE    an event, so long after its event set was made
@@ -57,7 +58,7 @@ typedef struct {
 
 static struct {
   char name[96], uuid[80], bus[32];
-  int mig, recovery;
+  int mig, lost, recovery;
 } gpus[16];
 static struct {
   long at;
@@ -89,7 +90,7 @@ static void load(void) {
   while (file && fgets(line, sizeof line, file)) {
     if (sscanf(line, "gpu %95[^|]|%79[^|]|%31s", gpus[gpuCount].name, gpus[gpuCount].uuid,
                gpus[gpuCount].bus) == 3) {
-      gpus[gpuCount].mig = gpus[gpuCount].recovery = 0;
+      gpus[gpuCount].mig = gpus[gpuCount].lost = gpus[gpuCount].recovery = 0;
       gpuCount++;
     } else if (sscanf(line, "xid %ld %d %d", &xids[xidCount].at, &xids[xidCount].gpu,
                       &xids[xidCount].code) == 3) {
@@ -102,6 +103,8 @@ static void load(void) {
       failureCount++;
     } else if (sscanf(line, "mig %d", &a) == 1) {
       gpus[a].mig = 1;
+    } else if (sscanf(line, "lost %d", &a) == 1) {
+      gpus[a].lost = 1;
     } else if (sscanf(line, "recovery %d %d", &a, &b) == 2) {
       gpus[a].recovery = b;
     } else if (sscanf(line, "lose %ld", &lostAt) != 1) {
@@ -179,6 +182,7 @@ Result nvmlDeviceGetCount_v2(unsigned *count) {
 Result nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) {
   GATE;
   if ((int)index >= gpuCount) return INVALID;
+  if (gpus[index].lost) return GPU_IS_LOST;
   *handle = DEVICE(index);
   return OK;
 }

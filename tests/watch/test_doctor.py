@@ -43,6 +43,29 @@ def test_a_machine_without_a_driver_says_why_and_that_none_is_needed(machine: An
     assert "GPU 0" not in checks
 
 
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("nvmlDeviceGetHandleByIndex_v2", "GPU 0: "),
+        ("nvmlDeviceGetCount_v2", "does not tell how many"),
+    ],
+)
+def test_a_gpu_that_is_counted_and_cannot_be_asked_is_not_absent(
+    machine: Any, function: str, said: str
+) -> None:
+    machine.lines.append(f"fail {function} 15")
+    check = asked(machine)["driver"]
+    assert (check["state"], said in check["said"]) == ("bad", True), check
+
+
+def test_a_lost_gpu_beside_a_well_one_is_told(machine: Any) -> None:
+    machine.lines += ["gpu NVIDIA H200|GPU-5ad2f0c1|00000000:5E:00.0", "lost 1"]
+    checks = asked(machine)
+    assert (checks["GPU 0"]["state"], "GPU 1" in checks) == ("ok", False)
+    assert checks["GPUs not told"]["state"] == "bad"
+    assert checks["GPUs not told"]["said"].startswith("GPU 1: ")
+
+
 def test_a_gpu_on_which_others_compute_is_told(machine: Any) -> None:
     machine.lines.append("process 0 77 512")
     check = asked(machine)["GPU 0, others"]
@@ -81,7 +104,7 @@ def program(folder: Path, name: str, script: str) -> None:
         ("cuda-gdb", "echo 'NVIDIA (R) cuda-gdb'; echo 'Version 13.0'", "ok", "Version 13.0"),
         ("cuda-gdb", "exit 3", "unknown", "found, but it ends with status 3"),
         ("gh", "exit 0", "ok", "found, logged in"),
-        ("gh", "exit 1", "bad", "found, not logged in"),
+        ("gh", "exit 1", "bad", "no valid login"),
         ("compute-sanitizer", "echo 'Version 2026.4.0.0'", "ok", "2026.4.0.0 on PATH"),
         ("compute-sanitizer", "echo nonsense", "bad", "it says no version"),
     ],
@@ -130,6 +153,8 @@ def test_ptrace_that_is_restricted_to_administrators_is_told_to_others(tmp_path:
     scope.mkdir(parents=True)
     (scope / "ptrace_scope").write_text("2\n")
     assert of(machine_of(tmp_path), "ptrace").state == ("bad" if os.geteuid() else "ok")
+    (scope / "ptrace_scope").write_text("3\n")
+    assert of(machine_of(tmp_path), "ptrace").state == "bad"  # to root as well
     (scope / "ptrace_scope").write_text("nonsense\n")
     assert of(machine_of(tmp_path), "ptrace").state == "unknown"
 
