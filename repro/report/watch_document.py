@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from .document import (
@@ -23,6 +24,7 @@ from .document import (
 
 Record = Mapping[str, Any]
 
+KERNEL_LOG = "kernel log"  # as a source is called in a record
 TONES = {"consequence": "plain", "information": "plain"}
 
 
@@ -48,7 +50,7 @@ def watch_document(record: Record) -> Document:
     if blind:
         lines: list[Line] = [(f"{one['source']}: {one['reason']}",) for one in blind]
         parts.append(Section("Not observed", [Bullets(lines)]))
-    parts.append(Section("Look closer", [Code("specrepro diagnose latest", "sh")]))
+    parts.append(Section("Look closer", [Code(_diagnose(record), "sh")]))
     parts.append(Folded("GPUs and variables", list(_machine(record))))
     return Document(
         title="specrepro watch",
@@ -67,6 +69,17 @@ def _sentence(record: Record, blind: bool) -> Line:
     if count:
         return (*ended, Strong(f"{count} Xid incident{'s'[: count != 1]}"), " meanwhile.")
     return (*ended, "no Xid could have been seen." if blind else "no Xid was seen.")
+
+
+def _diagnose(record: Record) -> str:
+    """The command that reads this run's logs: by `latest` it would be another's before long."""
+    log = PurePosixPath(str(record["log"]["path"]))
+    words = [str(log)]
+    if any(KERNEL_LOG in one["sources"] for one in record["incidents"]):
+        words.append(str(log.with_name("kernel.log")))
+    # a home directory is written `~`, which a shell reads only without quotes
+    shown = ["~/" + shlex.quote(w[2:]) if w.startswith("~/") else shlex.quote(w) for w in words]
+    return " ".join(("specrepro", "diagnose", *shown))
 
 
 def _about(record: Record) -> Iterator[tuple[str, Line]]:

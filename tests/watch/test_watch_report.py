@@ -16,6 +16,8 @@ def test_incidents_are_told_in_order_and_a_blind_source_is_no_clean_one(
     assert "The command ended with status **4**; **1 Xid incident** meanwhile." in text
     assert "python, host pid 4211" in text
     assert "- NVML: NVML: Driver Not Loaded" in text
+    [path] = [folder for folder in runs.iterdir() if not folder.is_symlink()]
+    assert f"specrepro diagnose {path}/output.log {path}/kernel.log\n" in text
     page = machine.specrepro("report", "--runs", runs, "--format", "html").stdout
     assert '<ol class="timeline">' in page
 
