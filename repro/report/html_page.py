@@ -180,7 +180,7 @@ def _without_script(drawn: str, title: str) -> str:
 
 def _band(memory: MemoryMap) -> dict[str, Any]:
     """Where a memory map is drawn: a band of the tensor, and stretches on or behind it."""
-    last = max([memory.size, *(span.last + 1 for span in memory.spans)])
+    last = max([1, memory.size, *(span.last + 1 for span in memory.spans)])
     scale = BAND / last
 
     def stretch(first: int, end: int) -> tuple[float, float]:

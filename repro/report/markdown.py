@@ -50,8 +50,10 @@ LONGEST_LINE = 2_000  # characters of one line of code
 _ACTS = re.compile(r"([\\`*_\[\]<>|~&$])")
 # a heading, a list, a quotation or a rule would begin so
 _BEGINS = re.compile(r"^(\s*(?:\d{1,9}(?=[.)])|(?=[#+=:-])))([.)#+=:-])")
-# where a mention, a reference or a link would begin
-_CALLS = re.compile(r"(@|#|://|www\.|GH-)(?=\w)")
+# where a mention, a reference, a link or a picture (`:100:`, also in `a.py:100: error`) would begin
+_CALLS = re.compile(
+    r"((?:@|#|://|www\.|GH-)(?=\w)|(?<!:):(?=(?:100|1234|[+-]1|[a-z][\w+-]{0,40}):(?!:)))"
+)
 BREAK = "\u200b"
 SAFE_URL = re.compile(r"https://[A-Za-z0-9./_~%?=&#+:-]{1,500}")
 

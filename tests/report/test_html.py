@@ -186,6 +186,12 @@ def test_accesses_past_the_end_are_drawn_past_the_end() -> None:
     assert inside == 0
 
 
+def test_a_tensor_without_elements_is_drawn() -> None:
+    memory = MemoryMap("t", 0, None, [])
+    text = html(Document("t", ("r",), "bad", [memory], "w", "r", "v"))
+    assert "<code>t</code>, 0 elements" in text
+
+
 def test_a_long_log_is_bounded() -> None:
     log = "\n".join(f"line {number}" for number in range(300_000)) + "\n" + "z" * 10_000_000
     text = html(Document("t", ("r",), "bad", [Code(log)], "w", "r", "v"))

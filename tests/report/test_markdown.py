@@ -134,6 +134,15 @@ def test_code_in_a_cell_is_read_as_it_was_written(text: str) -> None:
     assert cells[0].content.strip() == printable(text).strip()
 
 
+def test_a_line_number_is_no_picture() -> None:
+    assert prose("engine/core.py:100: error :tada:") == (
+        f"engine/core.py:{BREAK}100: error :{BREAK}tada:"
+    )
+    assert prose("10:46:43 c10::cuda::Stream a.py:12: error") == (
+        "10:46:43 c10::cuda::Stream a.py:12: error"
+    )
+
+
 def test_a_long_log_keeps_its_beginning_and_its_end_and_says_what_is_gone() -> None:
     log = "\n".join(f"line {number} of the log, as long as lines are" for number in range(20_000))
     parts = [Paragraph(("first",)), Folded("log", [Code(log)]), Paragraph(("last",))]
