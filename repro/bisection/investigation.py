@@ -78,7 +78,8 @@ def investigate(
     path, _ = session.take_up(folder, identity(plan), prepare, anew=anew)
     with store.held(path):
         request = store.request(path)
-        asked = Asked(plan.case, part.records(), part.also, plan.question, plan.seconds, told, path)
+        # what a case asks for information only is left out: a search reads many builds
+        asked = Asked(plan.case, part.records(), (), plan.question, plan.seconds, told, path)
         benches = [
             Bench(depth, asked, LineBuilds(own, repository, PROJECT), path)
             for depth, own in (
