@@ -191,7 +191,10 @@ def _clusters(out: Console, record: Record) -> None:
     rows = record["incidents"]
     counted = sum(row["count"] for row in rows)
     silent = record["quiet"]
-    said = f"{counted:,} incidents of {len(rows):,} kinds; nothing wrong in {silent:,} logs"
+    kinds = f"{len(rows):,} kind{'s'[: len(rows) != 1]}"
+    incidents = f"{counted:,} incident{'s'[: counted != 1]}"
+    quiet = f"{silent:,} log{'s'[: silent != 1]}"
+    said = f"{incidents} of {kinds}; nothing wrong in {quiet}"
     out.print(Text(said))
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
     table.add_column("count", justify="right")

@@ -215,7 +215,7 @@ def test_a_folder_is_counted_by_what_the_incidents_have_in_common(
     assert (first["first_seen"], first["last_seen"]) == ("09-01 10:30:52", "09-01 10:30:52")
     assert len(first["sources"]) == 3
     page = specrepro("diagnose", night)
-    assert "4 incidents of 2 kinds; nothing wrong in 1 logs" in page.stdout
+    assert "4 incidents of 2 kinds; nothing wrong in 1 log\n" in page.stdout
 
 
 def test_a_name_that_acts_on_a_terminal_is_written_as_an_escape(
