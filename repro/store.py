@@ -113,6 +113,11 @@ def finish(path: Path, result: Mapping[str, Any]) -> None:
         link.unlink(missing_ok=True)
 
 
+def discard(path: Path) -> None:
+    """Take away a run directory whose question turned out to be none."""
+    shutil.rmtree(path)
+
+
 def find(folder: Path, name: str) -> Path:
     """The directory of a run: `latest`, an id, a unique beginning of one, or a path."""
     if name == LATEST:

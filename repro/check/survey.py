@@ -79,9 +79,13 @@ def check(
     check_part = case.case.check
     to_ask = Asked(case, check_part.records(), check_part.also, question, seconds, told, path)
     rows = []
-    for number, spec in enumerate(specs, 1):
-        told(f"{spec} ({number} of {len(specs)})")
-        rows.append(_row(spec, builds, depth, to_ask))
+    try:
+        for number, spec in enumerate(specs, 1):
+            told(f"{spec} ({number} of {len(specs)})")
+            rows.append(_row(spec, builds, depth, to_ask))
+    except UsageError:
+        store.discard(path)  # what cannot be asked is no run that was cut off
+        raise
     record = {
         "schema": SCHEMA,
         "run": {

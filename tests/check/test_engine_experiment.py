@@ -273,6 +273,7 @@ def test_the_length_is_written_beside_a_users_model_not_into_it(
 def test_a_folder_that_is_no_model_is_refused(check: Check, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read as the config of a model"):
         check(model=tmp_path)
+    assert list((tmp_path / "runs").iterdir()) == []  # no run was cut off: there was none
 
 
 def test_a_build_that_is_named_twice_has_two_folders(check: Check) -> None:
