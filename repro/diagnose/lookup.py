@@ -92,6 +92,7 @@ def _xid(words: str) -> Explained:
         "meaning": row.meaning,
         "class": row.kind,
         "action": row.action,
+        "source": row.source,
         "classes": named,
     }
     return Explained("\n".join(lines) + "\n", record)

@@ -51,7 +51,9 @@ _CODE_FAULTS = {31: "illegal_access", 48: "ecc", 94: "contained", 95: "ecc", 74:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row of the catalog. `kind` is one of CLASSES."""
+    """One row of the catalog. kind: one of CLASSES. source: of mnemonic and action, in words, which
+    say so where they were not checked.
+    """
 
     code: int
     mnemonic: str
@@ -148,7 +150,12 @@ def catalog() -> Mapping[int, Entry]:
     data = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)  # noqa: S506
     return {
         code: Entry(
-            code, row["mnemonic"], row["meaning"], row["class"], row["action"], data["source"]
+            code,
+            row["mnemonic"],
+            row["meaning"],
+            row["class"],
+            row["action"],
+            data["sources"][row.get("source", "catalog")],
         )
         for code, row in data["codes"].items()
     }

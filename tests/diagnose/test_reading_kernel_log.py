@@ -180,6 +180,14 @@ def test_the_catalog_is_whole_and_says_who_is_to_act() -> None:
     assert {code: rows[code].kind for code in kinds} == kinds
 
 
+def test_a_row_that_was_not_checked_says_so() -> None:
+    rows = catalog()
+    assert {code for code, row in rows.items() if "unverified" in row.source} == {8, 11, 25, 80}
+    partly = {code for code, row in rows.items() if "mnemonic was not checked" in row.source}
+    assert partly == {145, 146, 147, 148, 150}
+    assert rows[31].source == "NVIDIA Xid catalog"
+
+
 def test_unknown_codes_are_kept_and_called_unknown() -> None:
     line = "[1.5] NVRM: Xid (PCI:0000:0a:00): 175, pid=7, name=x, body"
     fact = read_text("dmesg.txt", line).of("xid")[0]
