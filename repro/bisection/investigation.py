@@ -26,6 +26,7 @@ from .boundary import Side, boundary
 from .candidates import Line, release_line
 from .commit_index import CommitIndex
 from .commits import End, between
+from .groups import counted
 from .journal import Journal
 from .plan import READ, Plan, about, identity
 from .question import Ending, Find, Kind, Result
@@ -34,7 +35,7 @@ from .repository import Repository
 from .session import Quest, Shown
 from .timeline import states
 from .trials import Bench, LineBuilds, row_of
-from .verdicts import Observation, effective
+from .verdicts import Infra, Observation
 
 PROJECT = "vllm"
 
@@ -156,9 +157,11 @@ def stage_of(quest: Quest, journal: Journal, result: Result, folder: Path) -> St
     find = quest.options.find
     if result.previous is not None:
         # the ends may have turned out to be the other way round
-        was = states(quest.line.builds, journal.events)[result.previous]
+        events = counted(journal.events, mixed=quest.options.mix_hosts)
+        was = states(quest.line.builds, events)[result.previous]
         find = Find.FIRST_GOOD if was == "bad" else Find.FIRST_BAD
-    return Stage(quest.name, quest.line, find, journal.events, rows, result)
+    mixed = quest.options.mix_hosts
+    return Stage(quest.name, quest.line, find, journal.events, rows, result, mixed)
 
 
 def _commits(
@@ -213,9 +216,11 @@ def _end(stage: Stage, build: str) -> End:
 
 
 def _row(stage: Stage, build: str) -> Mapping[str, Any] | None:
-    """The record of the latest trial of a build."""
-    for event in reversed(effective(list(stage.events))):
+    """The record of the latest trial of a build that says something of it."""
+    for event in reversed(stage.counted):
         if isinstance(event, Observation) and event.build == build and event.log in stage.rows:
+            if isinstance(event.verdict, Infra):
+                continue
             return stage.rows[event.log]
     return None
 

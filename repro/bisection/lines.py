@@ -18,6 +18,7 @@ from .verdicts import (
     Observation,
     Opened,
     Other,
+    Place,
     Undo,
     Untestable,
     Verdict,
@@ -65,6 +66,8 @@ def from_line(line: str) -> Event:
             seconds=fields.number("seconds"),
             log=fields.text("log"),
             setup=fields.number("setup"),
+            # journals of before there were other machines have none
+            place=_place(Fields(fields.take("place"))) if fields.has("place") else None,
         )
     elif name == "mark":
         event = Mark(fields.text("build"), Marked(fields.text("verdict")))
@@ -103,6 +106,12 @@ def _exposure(fields: Fields) -> Exposure:
     )
     fields.end()
     return exposure
+
+
+def _place(fields: Fields) -> Place:
+    place = Place(*(fields.text(key) for key in ("node", "machine", "gpu", "driver")))
+    fields.end()
+    return place
 
 
 class Fields:

@@ -65,6 +65,7 @@ class Options:
     walks 1, 2, 4, 8… builds from the other end until it finds one.
     jobs: trials that run at the same time. budget_*: seconds of trials and setups, all jobs
     together, and number of trials; None: no limit.
+    mix_hosts: trials of different GPUs or drivers are weighed together.
     """
 
     find: Find = Find.FIRST_BAD
@@ -79,6 +80,7 @@ class Options:
     jobs: int = 1
     budget_seconds: float | None = None
     budget_trials: int | None = None
+    mix_hosts: bool = False
     costs: Costs = field(default_factory=Costs)
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import Exit
 from ..records import to_json
 from .candidates import Line
+from .groups import Group, counted, deciding, left_out
 from .question import Ending, Find, Kind, Result
 from .timeline import flips, states
 from .verdicts import (
@@ -31,7 +32,7 @@ COPIED = ("version", "file", "sha256", "commit", "injected")  # from the record 
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One line that was searched. name: `release` or `commit`. rows: log → the kept record of the
-    trial, where it is there."""
+    trial, where it is there. mixed: trials of different GPUs or drivers count together."""
 
     name: str
     line: Line
@@ -39,6 +40,17 @@ class Stage:
     events: Sequence[Event]
     rows: Mapping[str, Mapping[str, Any]]
     result: Result
+    mixed: bool = False
+
+    @property
+    def counted(self) -> list[Event]:
+        """The events that its result follows from."""
+        return counted(self.events, mixed=self.mixed)
+
+    @property
+    def group(self) -> Group | None:
+        """Where those ran, None where that makes no difference or nothing ran."""
+        return None if self.mixed else deciding(self.events)
 
 
 def status(stages: Sequence[Stage]) -> Exit:
@@ -51,7 +63,7 @@ def status(stages: Sequence[Stage]) -> Exit:
         return Exit.FAULT
     if len(stages) > 1:
         return Exit.FAULT  # the releases are known, the commit is not
-    state = states(stages[0].line.builds, stages[0].events)
+    state = states(stages[0].line.builds, stages[0].counted)
     ends = {state[stages[0].line.builds[0]], state[stages[0].line.builds[-1]]}
     undecided = set(state.values()) == {"unknown"} if result.ending is not Ending.ENDS else True
     if result.ending in {Ending.BUDGET, Ending.INFRA} or (undecided and "unknown" in ends):
@@ -82,6 +94,7 @@ def bisect_record(
                 "candidates": [{"build": c.build, "note": c.note} for c in stage.line.candidates],
                 "unavailable": dict(stage.line.unavailable),
                 "left_out": list(stage.line.left_out),
+                "group": str(stage.group) if stage.group is not None else None,
                 "timeline": _timeline(stage, scan=scan),
                 "result": result_record(stage.result),
             }
@@ -99,7 +112,7 @@ def result_record(result: Result) -> dict[str, Any]:
 
 
 def _timeline(stage: Stage, *, scan: bool) -> dict[str, Any]:
-    state = states(stage.line.builds, stage.events)
+    state = states(stage.line.builds, stage.counted)
     return {
         "complete": scan,
         "builds": [{"build": build, "state": said} for build, said in state.items()],
@@ -131,6 +144,8 @@ def _trials(stage: Stage) -> list[dict[str, Any]]:
                     "reasons": _reasons(event.verdict, kept),
                     "seconds": round(event.seconds + event.setup, 3),
                     "log": event.log or None,
+                    "place": to_json(event.place),
+                    "not_counted": _not_counted(stage, event),
                     **{k: kept.get(k) for k in COPIED},
                 }
             )
@@ -157,12 +172,19 @@ def _row(stage: str, build: str, number: int, verdict: str, by: str = "trial") -
         "reasons": [],
         "seconds": 0.0,
         "log": None,
+        "place": None,
+        "not_counted": None,
         "version": None,
         "file": None,
         "sha256": None,
         "commit": None,
         "injected": None,
     }
+
+
+def _not_counted(stage: Stage, event: Observation) -> str | None:
+    """Why a trial is listed and weighs nothing; None for one that counts."""
+    return (stage.group is not None and left_out(event, stage.group)) or None
 
 
 def _reasons(verdict: Verdict, row: Mapping[str, Any]) -> list[str]:

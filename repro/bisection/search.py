@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
+from ..escape import printable
 from . import answer, choose
 from .blocks import Blocks, blocks, doubt, probes
 from .costs import measured
 from .ends import Ends, Refused, Wanted, ends, named, steady, turned_ends
+from .groups import counted
 from .interval import Interval, interval
 from .question import Ending, Options, Progress, Result, Trial
 from .tally import NEVER, Tally, on_line, tallies
-from .verdicts import Event, Observation, effective
+from .verdicts import Event, Infra, Observation, effective
 
 if TYPE_CHECKING:
     from .posterior import Array
@@ -68,6 +70,10 @@ class Search:
         """Take an event in."""
         self.events.append(event)
 
+    def counted(self) -> list[Event]:
+        """The events that count: of one kind of GPU and driver, unless they may be mixed."""
+        return counted(self.events, mixed=self.options.mix_hosts)
+
     def next(self) -> list[Trial] | Result:
         """The trials to run now, `jobs` at most and at least one, or the result."""
         known = self.known()
@@ -78,7 +84,7 @@ class Search:
         for build, _ in step:
             if tally[build].infra >= INFRA_TRIALS:
                 reason = f"{tally[build].infra} trials of {named(build)} failed for the machine"
-                return self._cut(known, Ending.INFRA, reason)
+                return self._cut(known, Ending.INFRA, f"{reason}: {self._failure(build)}")
         spent, seconds = self.spent()
         if self.options.budget_trials is not None and spent >= self.options.budget_trials:
             return self._cut(known, Ending.BUDGET, f"all {spent} trials of the budget are spent")
@@ -105,7 +111,7 @@ class Search:
             mass = choose.shares(known.line, narrowed.cells, narrowed.share)
             cells = sum(share > 0 for share in mass)
         shown = self.options.exact or self._shown(known, narrowed)
-        left = answer.Left(cells, shown, measured(effective(self.events), self.options.costs))
+        left = answer.Left(cells, shown, measured(self.counted(), self.options.costs))
         found = self._found(known, narrowed)
         return answer.progress(found, self.options, left, trials, seconds)
 
@@ -117,7 +123,7 @@ class Search:
     def known(self) -> Known:
         """What the events say."""
         options = self.options
-        found = tallies(self.events, others=1 if options.exact else OTHER_TRIALS)
+        found = tallies(self.counted(), others=1 if options.exact else OTHER_TRIALS)
         names = list(self.candidates)
         if answer.fix(options, turned=False):
             names.reverse()
@@ -185,6 +191,17 @@ class Search:
         reason = f"{named(name)} did not show the fault again"
         return self._answer(self._found(known, narrowed), Ending.UNCONFIRMED, reason)
 
+    def _failure(self, build: str) -> str:
+        """What the machine failed of when a build was tried last."""
+        said = [
+            event.verdict.reason
+            for event in self.counted()
+            if isinstance(event, Observation)
+            and event.build == build
+            and isinstance(event.verdict, Infra)
+        ]
+        return printable(said[-1]) if said else "no reason was given"
+
     def _latest(self) -> str | None:
         """The build that was tried last."""
         seen = [e for e in effective(self.events) if isinstance(e, Observation)]
@@ -225,9 +242,9 @@ class Search:
 
     def _telling(self, known: Known, narrowed: Interval) -> list[tuple[str, str]]:
         names, cells = known.names, narrowed.cells
-        counted = effective(self.events)
-        cost = measured(counted, self.options.costs)
-        seen = [event.build for event in counted if isinstance(event, Observation)]
+        events = self.counted()
+        cost = measured(events, self.options.costs)
+        seen = [event.build for event in events if isinstance(event, Observation)]
         ready, installed = set(seen[-self.options.jobs :]), set(seen)
 
         def setup(cell: int) -> float:

@@ -22,6 +22,7 @@ from ..records import to_json
 from . import crew, trials
 from .candidates import Candidate, Line
 from .costs import Costs
+from .groups import deciding, left_out
 from .journal import Journal
 from .plan import COMMAND
 from .question import Ending, Find, Kind, Options, Result, Trial
@@ -166,12 +167,12 @@ def next_step(quest: Quest, engine: Search) -> Sequence[Trial] | Result:
     """What to try next, or the result: of a search, or of going through the whole line."""
     if not quest.scan:
         return engine.next()
-    counted = effective(engine.events)
+    counted = engine.counted()
     opened = max((i for i, event in enumerate(counted) if isinstance(event, Opened)), default=-1)
     tried: dict[str, int] = {}
     failed: dict[str, int] = {}
     done: set[str] = set()
-    in_a_row = 0
+    in_a_row, why = 0, ""
     for at, event in enumerate(counted):
         if isinstance(event, Observation):
             tried[event.build] = tried.get(event.build, 0) + 1
@@ -180,11 +181,11 @@ def next_step(quest: Quest, engine: Search) -> Sequence[Trial] | Result:
                 done.add(event.build)
             elif at > opened:
                 failed[event.build] = failed.get(event.build, 0) + 1
-                in_a_row += 1
+                in_a_row, why = in_a_row + 1, event.verdict.reason
                 continue
             in_a_row = 0
     if in_a_row >= SCAN_FAILURES:
-        reason = f"{in_a_row} trials in a row failed for the machine or the network"
+        reason = f"{in_a_row} trials in a row failed for the machine or the network: {why}"
         return Result(Kind.NONE, Ending.INFRA, notes=(reason,))
     marked = {event.build for event in counted if isinstance(event, Mark)}
     wanted = [
@@ -196,7 +197,7 @@ def next_step(quest: Quest, engine: Search) -> Sequence[Trial] | Result:
     ]
     if wanted:
         return wanted[: quest.options.jobs]
-    return scanned(quest.line.builds, engine.events, quest.options.find, quest.line.unavailable)
+    return scanned(quest.line.builds, counted, quest.options.find, quest.line.unavailable)
 
 
 def narrowed(quest: Quest, engine: Search, seen: Observation, injected: str = "") -> str:
@@ -215,10 +216,20 @@ def narrowed(quest: Quest, engine: Search, seen: Observation, injected: str = ""
         case Infra(reason=said):
             what = f"failed   {said}"
     line = f"{seen.build[:12]:<12}  {what[:MOST_SAID]}   {seen.seconds:.1f} s"
+    if why := not_counted(engine, seen):
+        line += f"   {why}"
     if seen.setup >= SHORT:
         line += f" and {seen.setup:.1f} s for its environment"
     left = _left(quest, engine)
     return f"{line}   · {left}" if left else line
+
+
+def not_counted(engine: Search, seen: Observation) -> str:
+    """Why a trial does not count beside the others, "" where it does."""
+    chosen = deciding(engine.events)
+    if engine.options.mix_hosts or chosen is None:
+        return ""
+    return left_out(seen, chosen)
 
 
 def _left(quest: Quest, engine: Search) -> str:

@@ -77,7 +77,7 @@ def _record(path: Path, every: Sequence[Line]) -> dict[str, Any]:
 def _standing(line: Line) -> dict[str, Any]:
     engine = session.engine_of(line.quest, line.journal)
     step = session.next_step(line.quest, engine)
-    state = states(line.quest.line.builds, line.journal.events)
+    state = states(line.quest.line.builds, engine.counted())
     return {
         "name": line.quest.name,
         "find": str(line.quest.options.find),

@@ -68,11 +68,24 @@ Verdict = Bad | Good | Other | Untestable | Infra
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a trial ran. node: `here`, or the beginning of a node's id; no name of a machine.
+    machine: its architecture, as in x86_64. gpu and driver: of the GPU that the trial was given, ""
+    where it needed none."""
+
+    node: str
+    machine: str
+    gpu: str = ""
+    driver: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """A trial that ended. number: counts the trials of the build from 1.
 
     setup: seconds until the build could be started (fetched, installed), 0 where it was at hand;
     seconds: of the trial itself. log: where it wrote, relative to the session, "" for nowhere.
+    place: None where it is not known where it ran.
     """
 
     build: str
@@ -81,6 +94,7 @@ class Observation:
     seconds: float
     log: str = ""
     setup: float = 0.0
+    place: Place | None = None
 
 
 class Marked(StrEnum):
