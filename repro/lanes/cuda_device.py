@@ -61,8 +61,10 @@ class CudaDevice:
         *,
         owners: Owners | None = None,
         behind: Array | None = None,
+        written: bool = True,
     ) -> Tensor:
-        shadow, piece = self._memory.place(values, behind)
+        """A tensor of these values; written: False leaves its memory as the driver gives it."""
+        shadow, piece = self._memory.place(values, behind, written=written)
         tensor = Tensor(name, shadow, values.shape, owners=owners, behind=behind)
         self.tensors[name] = repr(tensor)
         itemsize = tensor.dtype.itemsize

@@ -60,10 +60,13 @@ class Memory:
         self._pieces: dict[int, Piece] = {}
         self._unheld: list[Piece] = []
 
-    def place(self, values: Array, behind: Array | None) -> tuple[Array, Piece]:
+    def place(
+        self, values: Array, behind: Array | None, *, written: bool = True
+    ) -> tuple[Array, Piece]:
         """A flat host array that stands for a copy of `values` on the device, and where it is.
 
-        behind: what the scenario states to lie right behind; it is mapped and holds that.
+        behind: what the scenario states to lie right behind; it is mapped and holds that. written:
+        False copies nothing, and the memory has never been written.
         """
         content = np.ascontiguousarray(values).reshape(-1)
         raw = np.empty(content.nbytes + SHADOW, np.uint8)
@@ -71,7 +74,7 @@ class Memory:
         shadow = raw[start : start + content.nbytes].view(content.dtype)
         stated = content if behind is None else np.concatenate([content, behind.reshape(-1)])
         piece = self._map(shadow, max(1, stated.nbytes))
-        if stated.nbytes:
+        if stated.nbytes and written:
             self._driver.to_device(piece.address, stated.ctypes.data, stated.nbytes)
         self._pieces[raw.ctypes.data] = piece
         weakref.finalize(raw, self._let_go, raw.ctypes.data).atexit = False

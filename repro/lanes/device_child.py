@@ -11,20 +11,28 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import SpecreproError, UnsupportedError
 from ..records import Evidence, Outcome, Seen, Status, to_json
 from ..sanitizer.journal import NAME, Writer
 from .child import MARK, end_with_parent, line, told
 
+if TYPE_CHECKING:
+    from .cuda_device import Kernels
+
 SOURCE = "CUDA"
+Load = Callable[[str], Any]  # of a scenario's module, by name
 
 
-def main(arguments: list[str]) -> int:
-    """Run the one trial of the job in directory `arguments[0]`; 0 once it has its line."""
+def main(arguments: list[str], load: Load | None = None, kernels: Kernels | None = None) -> int:
+    """Run the one trial of the job in directory `arguments[0]`; 0 once it has its line.
+
+    load: the scenario of a name, with its `run`; those of scenarios/ unless others are given.
+    kernels: likewise, the kernel of an op for a target.
+    """
     directory = Path(arguments[0])
     end_with_parent()
     job = json.loads((directory / "job.json").read_text(encoding="utf-8"))
@@ -33,12 +41,18 @@ def main(arguments: list[str]) -> int:
         (directory / NAME).open("w", encoding="utf-8") as journal,
         (directory / "result.ndjson").open("w", encoding="utf-8") as out,
     ):
-        line(out, {"trial": 0, **play(job, job["trial"], Writer(journal))})
+        line(out, {"trial": 0, **play(job, job["trial"], Writer(journal), load, kernels)})
         line(out, {MARK: 1})
     return 0
 
 
-def play(job: Mapping[str, Any], trial: Mapping[str, Any], journal: Writer) -> dict[str, Any]:
+def play(
+    job: Mapping[str, Any],
+    trial: Mapping[str, Any],
+    journal: Writer,
+    load: Load | None = None,
+    kernels: Kernels | None = None,
+) -> dict[str, Any]:
     """One trial on device 0 of those that this process sees, as the JSON of its result."""
     from ..ops import Ops
     from ..scenarios import registry
@@ -57,9 +71,9 @@ def play(job: Mapping[str, Any], trial: Mapping[str, Any], journal: Writer) -> d
             memory,
             journal,
             waiting=bool(job["waiting"]),
-            kernels=lambda op, target: shipped(op, target, kept),
+            kernels=kernels or (lambda op, target: shipped(op, target, kept)),
         )
-        scenario = registry.load(job["scenario"])
+        scenario = (load or registry.load)(job["scenario"])
         outcome = scenario.run(Ops(device), trial["point"], trial["settings"], job["owners"])
         device.finish()
         status = Status.FAULT if outcome.findings else Status.CLEAN

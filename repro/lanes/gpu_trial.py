@@ -37,13 +37,16 @@ SHOWN = 3  # incidents that a line of evidence names
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What the trials of a run share. kernels: folder of machine code compiled by earlier ones.
-    keep: core dumps stay."""
+    keep: core dumps stay. module: the process of a trial. linger: seconds of watching behind one
+    that did not come out clean."""
 
     gpu: Gpu
     kernels: Path
     timeout: float
     children: Children
     keep: bool = False
+    module: str = CHILD
+    linger: float = LINGER
 
 
 def usable(lane: str, environ: Mapping[str, str], scratch: Path) -> Tool | None:
@@ -99,7 +102,7 @@ def play(
             directory,
             around.timeout,
             around.children,
-            module=CHILD,
+            module=around.module,
             told=told,
             before=before,
             more=environment(trial.lane, around.gpu, directory),
@@ -107,7 +110,7 @@ def play(
         own = ending if used is None else Ending("", ending.timed_out, ending.seconds)
         (result,) = read_results(directory, [trial], own)
         if result.status is not Status.CLEAN:
-            time.sleep(LINGER)
+            time.sleep(around.linger)
     if used is not None:
         said = weigh(
             trial.lane,
