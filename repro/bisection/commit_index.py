@@ -19,6 +19,9 @@ from ..check.web import Web, shown
 from ..errors import UnreachableError, UntestableError, UsageError
 from ..escape import printable, quoted
 
+# Where vLLM itself publishes them. Asked only for commits of a clone that --repo names, at depths
+# that need a wheel.
+PUBLIC = "https://wheels.vllm.ai"
 OLD_NAME = "vllm-1.0.0.dev-cp38-abi3-manylinux1_x86_64.whl"
 DEFAULT = "default"  # what the index calls wheels of the main CUDA version
 MOST_ROWS = 1000

@@ -64,11 +64,6 @@ def investigate(
             "an index of commits does not list them",
             hint="--repo names a clone of the engine's repository, which does",
         )
-    if plan.repo and not plan.commit_index and plan.depth.name not in READ:
-        raise UsageError(
-            f"at depth {plan.depth.name} a commit needs a wheel",
-            hint="--commit-index URL names where they are",
-        )
     repository = Repository(plan.repo) if plan.repo else None
     began = time.monotonic()
 

@@ -1,5 +1,8 @@
 """The journal of a search: a header that says of what, then one line for each event, in order.
 
+The header holds what tells one search from another, and the search itself, so that a journal can
+be played again wherever it is read.
+
 Lines are appended, each forced to the disk before the next trial starts, and never rewritten: to
 take something back is a line too. Whatever ends the process, at most the line being written is
 cut; it has no line end, is no part of the journal, and is cut off before the next one is written.
@@ -12,27 +15,30 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
 from ..escape import printable, quoted
-from .lines import LONGEST, from_line, to_line
+from .lines import from_line, to_line
 from .verdicts import Event
 
 SCHEMA = "specrepro/bisect-journal@1"
 LARGEST = 64 << 20  # bytes
+BEGINS = '{"schema"'  # the first line of a journal; that of an event begins otherwise
 VALUE = 200  # characters of JSON, beyond which the header holds a hash
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a journal holds. search: what its header says; size: bytes of its whole lines."""
+    """What a journal holds. search: what its header says; size: bytes of its whole lines. quest:
+    the search as `session.kept` writes it, {} where the header holds none."""
 
     search: dict[str, Any]
     events: tuple[Event, ...]
     size: int
+    quest: dict[str, Any] = field(default_factory=dict)
 
 
 class Journal:
@@ -46,16 +52,20 @@ class Journal:
         self.events = events
 
     @classmethod
-    def open(cls, path: Path, search: Mapping[str, Any]) -> Journal:
+    def open(
+        cls, path: Path, search: Mapping[str, Any], quest: Mapping[str, Any] | None = None
+    ) -> Journal:
         """The journal of a search, made where there is none.
 
         search: all that the meaning of its verdicts hangs on (case, candidates, options), as JSON
-        values. UsageError where the journal is of another search, is damaged or cannot be had.
+        values. quest: the search itself, kept for who plays a new journal again. UsageError where
+        the journal is of another search, is damaged or cannot be had.
         """
         wanted = {key: _short(value) for key, value in search.items()}
         written = read(path) if path.exists() else None
         if written is None or written.size == 0:
-            _write(path, 0, json.dumps({"schema": SCHEMA, "search": wanted}, allow_nan=False))
+            header = {"schema": SCHEMA, "search": wanted, "quest": dict(quest or {})}
+            _write(path, 0, json.dumps(header, allow_nan=False))
             _sync_folder(path.parent)
             return cls(path, [])
         other = [
@@ -80,8 +90,17 @@ class Journal:
 def read(path: Path) -> Written:
     """What a journal holds, a cut last line left out; nothing where not even its header is whole.
 
-    UsageError where it cannot be read, is no journal, or has a line that is damaged.
+    UsageError where it cannot be read, is no journal, is several, or has a line that is damaged.
     """
+    found = read_all(path)
+    if len(found) > 1:
+        raise UsageError(f"{quoted(str(path))} holds {len(found)} journals, not one")
+    return found[0] if found else Written({}, (), 0)
+
+
+def read_all(path: Path) -> list[Written]:
+    """The journals that a file holds one after the other, as `specrepro session log` prints those
+    of a session. UsageError as for `read`."""
     try:
         size = path.stat().st_size
         if size > LARGEST or not path.is_file():
@@ -90,36 +109,44 @@ def read(path: Path) -> Written:
     except OSError as error:
         raise UsageError(f"cannot read {quoted(str(path))}: {error.strerror}") from error
     whole = content[: content.rfind(b"\n") + 1]
-    if not whole:
-        return Written({}, (), 0)
-    first, *rest = whole.decode("utf-8", errors="replace").removesuffix("\n").split("\n")
-    search = _header(path, first)
-    events = []
-    for number, line in enumerate(rest, start=2):
-        try:
-            events.append(from_line(line))
-        except ValueError as error:
-            raise UsageError(
-                f"damaged: {printable(str(error))}",
-                where=f"{printable(str(path))}:{number}",
-                hint="a journal is only written by specrepro; begin a new session",
-            ) from error
-    return Written(search, tuple(events), len(whole))
+    found: list[Written] = []
+    lines = whole.decode("utf-8", errors="replace").removesuffix("\n").split("\n")
+    for number, line in enumerate(lines if whole else [], start=1):
+        if not found or line.startswith(BEGINS):
+            search, quest = _header(path, line)
+            found.append(Written(search, (), 0, quest))
+            events: list[Event] = []
+        else:
+            events.append(_event(path, number, line))
+        size = found[-1].size + len(line.encode()) + 1
+        found[-1] = replace(found[-1], events=tuple(events), size=size)
+    return found
 
 
-def _header(path: Path, line: str) -> dict[str, Any]:
+def _event(path: Path, number: int, line: str) -> Event:
     try:
-        header = json.loads(line) if len(line) <= LONGEST else None
+        return from_line(line)
+    except ValueError as error:
+        raise UsageError(
+            f"damaged: {printable(str(error))}",
+            where=f"{printable(str(path))}:{number}",
+            hint="a journal is only written by specrepro; begin a new session",
+        ) from error
+
+
+def _header(path: Path, line: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    try:
+        header = json.loads(line) if len(line) <= LARGEST else None
     except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict) or header.get("schema") != SCHEMA:
         header = {}
-    search = header.get("search")
-    if not isinstance(search, dict):
+    search, quest = header.get("search"), header.get("quest", {})
+    if not isinstance(search, dict) or not isinstance(quest, dict):
         raise UsageError(
             f"{quoted(str(path))} is no journal of a search", hint=f"its first line says {SCHEMA}"
         )
-    return search
+    return search, quest
 
 
 def _short(value: Any) -> Any:

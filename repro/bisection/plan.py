@@ -15,6 +15,7 @@ from ..check.depth import Depth
 from ..check.web import shown as shown_url
 from ..run_record import environment
 from .candidates import Wish
+from .commit_index import PUBLIC
 from .question import Options
 
 COMMAND = "bisect"
@@ -54,6 +55,14 @@ class Plan:
     model: Path | None = None
     injected: Mapping[str, Any] | None = None
     helpers: Sequence[Helper] = ()
+
+
+def wheels_at(depth: str, repo: Path | None, given: str | None) -> str | None:
+    """Where the wheels of commits are looked for: where it was said, else where vLLM publishes
+    them; None where the commits of the clone are read instead, or none are asked for."""
+    if given or repo is None or depth in READ:
+        return given
+    return PUBLIC
 
 
 def identity(plan: Plan) -> dict[str, Any]:

@@ -18,6 +18,9 @@ from ..errors import UsageError
 from .costs import Costs
 
 
+MOST = 10_000  # of anything that is counted in the options
+
+
 class Find(StrEnum):
     """first_bad: the candidates begin good and end bad. first_good: they begin bad, a fix comes."""
 
@@ -89,8 +92,8 @@ class Options:
         if not 0 < self.flaky < 1:
             raise UsageError("the prior of a flaky fault is more than 0 and less than 1")
         for name in ("repeats", "faults", "end_trials", "jobs"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} of a bisection is a number from 1")
+            if not 1 <= getattr(self, name) <= MOST:
+                raise UsageError(f"{name} of a bisection is a number from 1 to {MOST}")
         for name in ("budget_seconds", "budget_trials"):
             value = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):

@@ -146,7 +146,13 @@ def open_journal(folder: Path, quest: Quest) -> Journal:
 
     How long to search is no part of it: the same search may be gone on with for longer.
     """
-    return Journal.open(folder / f"{quest.name}.jsonl", header(folder, quest))
+    return Journal.open(folder / f"{quest.name}.jsonl", header(folder, quest), replayable(quest))
+
+
+def replayable(quest: Quest) -> dict[str, Any]:
+    """A line as a journal holds it, which may be shown to others: without what opens a build, which
+    may be an address with a password."""
+    return kept(quest) | {"candidates": [[c.build, "", c.note] for c in quest.line.candidates]}
 
 
 def header(folder: Path, quest: Quest) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,15 @@ from ..errors import RunNotFoundError, UsageError
 from ..escape import quoted
 from ..records import to_json
 from . import session
-from .journal import Journal, read
+from .journal import Journal, read_all
 from .plan import COMMAND
 from .question import Result
 from .session import Quest
 from .timeline import states
 from .verdicts import Mark, Marked, Observation, Undo, effective
+
+
+SCHEMA = "specrepro/session@1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +63,11 @@ def lines(path: Path) -> list[Line]:
 
 def standing(path: Path) -> dict[str, Any]:
     """How far a session is, specrepro/session@1."""
-    return _record(path, lines(path))
-
-
-def _record(path: Path, every: Sequence[Line]) -> dict[str, Any]:
+    every = lines(path)
     return {
-        "schema": "specrepro/session@1",
+        "schema": SCHEMA,
         "run": {"id": path.name, "path": str(path)},
+        "replayed": False,
         "finished": (path / store.RESULT).is_file(),
         "at_work": store.in_use(path),
         "asked": store.request(path).get("asked", {}),
@@ -144,15 +145,28 @@ def _read(file: Path) -> Any:
         raise UsageError(f"{quoted(file.name)} of the session cannot be read") from error
 
 
-def replay(path: Path, file: Path) -> dict[str, Any]:
-    """What follows from a journal that lies elsewhere, for the candidates of this session; nothing
-    is written. UsageError for one of another search."""
-    written = read(file)
-    for line in lines(path):
-        if read(line.journal.path).search == written.search:
-            played = Journal(file, list(written.events))
-            return _record(path, [Line(line.quest, played)])
-    raise UsageError(
-        f"{quoted(str(file))} is no journal of session {quoted(path.name)}",
-        hint="--session RUN names another one",
-    )
+def replay(file: Path) -> dict[str, Any]:
+    """What follows from journals, by themselves: no session, no trial, and nothing is written.
+
+    UsageError for a file that holds no journal, or one without the search it is of.
+    """
+    every = []
+    for written in read_all(file):
+        if not written.quest:
+            raise UsageError(
+                f"{quoted(str(file))} does not hold the search that it is the journal of",
+                hint="a journal that this version begins does",
+            )
+        played = Journal(file, list(written.events))
+        every.append(Line(session.restored(written.quest), played))
+    if not every:
+        raise UsageError(f"{quoted(str(file))} holds no journal", hint="specrepro session log")
+    return {
+        "schema": SCHEMA,
+        "run": {"id": file.name, "path": str(file)},
+        "replayed": True,
+        "finished": False,
+        "at_work": False,
+        "asked": {},
+        "lines": [_standing(line) for line in every],
+    }

@@ -61,7 +61,7 @@ CommitIndexUrl = Annotated[
         "--commit-index",
         metavar="URL",
         envvar="SPECREPRO_COMMIT_INDEX",
-        help="Where wheels of commits are [commits are read from the clone].",
+        help="Where wheels of commits are [vLLM's; depth source reads the clone].",
     ),
 ]
 Variant = Annotated[
@@ -143,7 +143,7 @@ def bisect(
     from ..bisection.candidates import Wish, direction
     from ..bisection.costs import READING, Costs
     from ..bisection.investigation import investigate
-    from ..bisection.plan import EXACT, Helper, Plan
+    from ..bisection.plan import EXACT, Helper, Plan, wheels_at
     from ..bisection.question import Find, Options
     from ..case import load_cases
     from ..check import survey
@@ -205,7 +205,7 @@ def bisect(
             scan=scan,
             again=_again(context.params),
             repo=repo,
-            commit_index=commit_index,
+            commit_index=wheels_at(depth, repo, commit_index),
             variant=variant,
             seconds=timeout,
             model=model,

@@ -49,14 +49,13 @@ def log(session: Which = None, runs: Runs = None) -> None:
 
 
 @app.command("replay")
-def replay(file: File, session: Which = None, runs: Runs = None, json_: Json = False) -> None:
-    """Play a journal again, without a trial: what follows from it."""
-    from .. import store
+def replay(file: File, json_: Json = False) -> None:
+    """Play a journal again, without a session and without a trial: what follows from it."""
     from ..bisection import upkeep
     from ..report.bisect_page import print_standing
     from ..report.console import console, print_json
 
-    record = upkeep.replay(upkeep.find(store.runs_folder(runs), session), file)
+    record = upkeep.replay(file)
     if json_:
         print_json(record)
     else:

@@ -247,7 +247,8 @@ def _trials(record: Record) -> str:
 
 def print_standing(out: Console, record: Record) -> None:
     """How far a session is: a block a line that is searched."""
-    state = "finished" if record["finished"] else "at work" if record["at_work"] else "open"
+    states = [word for word in ("replayed", "finished", "at_work") if record[word]]
+    state = states[0].replace("_", " ") if states else "open"
     out.print(Text.assemble((printable(record["run"]["id"]), "bold"), f"   {state}"))
     for line in record["lines"]:
         rows = Table.grid(padding=(0, 2))

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from specrepro.repro.bisection.commit_index import PUBLIC
+from specrepro.repro.bisection.plan import wheels_at
+
 ENDS = ("--good", "0.1.0", "--bad", "0.2.0")
 WHO = {f"GIT_{role}_{what}": "nobody@host.invalid" for role in ("AUTHOR", "COMMITTER")
        for what in ("NAME", "EMAIL")}  # fmt: skip
@@ -140,6 +143,32 @@ def serve_commit(engine: Any, sha: str, state: str, claims: str | None = None) -
     row = {"package_name": "vllm", "variant": None, "filename": name, "path": f"../{quoted}"}
     page = json.dumps([row])
     engine.server.add_page(f"/commits/{sha}/vllm/metadata.json", page, "application/json")
+
+
+def test_wheels_of_commits_are_looked_for_where_vllm_publishes_them_unless_a_clone_will_do() -> (
+    None
+):
+    clone = Path("vllm")
+    assert wheels_at("engine", clone, None) == wheels_at("kernel", clone, None) == PUBLIC
+    assert wheels_at("source", clone, None) is None
+    assert wheels_at("engine", None, None) is None
+    given = "https://wheels.example"
+    assert {wheels_at(depth, clone, given) for depth in ("source", "engine")} == {given}
+
+
+def test_the_journals_of_releases_and_of_commits_are_played_again_from_one_log(
+    engine: Any, history: History, tmp_path: Path
+) -> None:
+    history.commit("g", "begin")
+    history.release("0.1.0", "g")
+    history.commit("b", "guilty")
+    history.release("0.2.0", "b")
+    record = engine.record(*ENDS, "--repo", history.root)
+    kept = engine.run("log", command="session").stdout
+    (tmp_path / "kept.jsonl").write_text(kept)
+    ran = engine.run("replay", tmp_path / "kept.jsonl", "--json", command="session")
+    played = json.loads(ran.stdout)["lines"]
+    assert [line["result"] for line in played] == [stage["result"] for stage in record["stages"]]
 
 
 def test_wheels_of_commits_are_read_where_an_index_has_them_and_are_what_they_claim(

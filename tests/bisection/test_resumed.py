@@ -129,6 +129,7 @@ def test_a_session_can_be_looked_at_corrected_and_played_again(engine: Any, tmp_
     # what was taken back is in the log that was kept
     replayed = json.loads(session("replay", log, "--json"))["lines"][0]
     assert (replayed["trials"], replayed["next"]) == (3, line["next"])
+    assert replayed | {"states": None} == line | {"states": None}
 
     session("mark", "0.3.0", "bad")
     record = engine.record(*ENDS)
@@ -143,6 +144,27 @@ def test_a_session_can_be_looked_at_corrected_and_played_again(engine: Any, tmp_
     assert skipped["result"]["candidates"] == ["0.4.0", "0.5.0"]
 
 
+def test_a_journal_is_played_again_where_nothing_else_of_its_session_is(
+    engine: Any, tmp_path: Path
+) -> None:
+    engine.releases("ggggbb")
+    record = engine.record(*ENDS)
+    kept = engine.run("log", command="session").stdout
+    (engine.folder / "state").rename(tmp_path / "gone")
+    (tmp_path / "kept.jsonl").write_text(kept)
+    asked = len(engine.server.asked)
+    ran = engine.run("replay", tmp_path / "kept.jsonl", "--json", command="session")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    [line] = json.loads(ran.stdout)["lines"]
+    assert line["result"] == record["result"]
+    assert line["next"] is None
+    assert len(engine.server.asked) == asked
+    assert not (engine.folder / "state").exists()
+    page = engine.run("replay", tmp_path / "kept.jsonl", command="session").stdout
+    assert "kept.jsonl   replayed" in page
+    assert "first bad: 0.5.0" in page
+
+
 def test_corrections_that_fit_no_session_are_refused(engine: Any, tmp_path: Path) -> None:
     engine.releases("gb")
     ran = engine.run("status", command="session")
@@ -152,10 +174,17 @@ def test_corrections_that_fit_no_session_are_refused(engine: Any, tmp_path: Path
     other = '{"schema": "specrepro/bisect-journal@1", "search": {}}\n'
     (tmp_path / "other.jsonl").write_text(other)
     (tmp_path / "text").write_text("\x1b[31m\n")
+    [begun] = journal(engine).read_text().splitlines()[:1]
+    options = json.loads(begun)["quest"]["options"]
+    hostile = begun.replace(f'"jobs": {options["jobs"]}', '"jobs": 1000000000')
+    assert hostile != begun
+    (tmp_path / "hostile.jsonl").write_text(hostile + "\n")
     for arguments, words in (
         (("mark", "0.9.0", "bad"), "is no candidate"),
         (("mark", "0.1.0", "maybe"), "good, bad, skip"),
-        (("replay", tmp_path / "other.jsonl"), "is no journal of session"),
+        (("replay", tmp_path / "other.jsonl"), "does not hold the search"),
+        (("replay", tmp_path / "hostile.jsonl"), "is a number from 1 to"),
+        (("replay", tmp_path / "none.jsonl"), "cannot read"),
         (("replay", tmp_path / "text"), "no journal of a search"),
         (("status", "--session", "2020"), "no run begins"),
     ):

@@ -9,11 +9,14 @@ LONGEST = 400  # lines
 # what compilers wrote is as long as it is
 GENERATED = (".ptx",)
 
-# Hosts a file may name: where reports and standards are. None serves packages.
+# Hosts a file may name: where reports and standards are, and where vLLM publishes a wheel for each
+# commit. That one is no index of packages that a project is installed from: `bisect` asks it for
+# commits, as vLLM's documentation tells its users to, so its address is part of the feature.
 HOSTS = {
     "github.com": "reports, and the code they speak of",
     "json-schema.org": "the dialect of the case schema",
     "www.w3.org": "the namespace of SVG",
+    "wheels.vllm.ai": "vLLM's own wheels of single commits, which `bisect --repo` asks for",
     "json.schemastore.org": "the schema of SARIF, which each such file names",
 }
 PRIVATE = {
