@@ -17,7 +17,6 @@ from enum import StrEnum
 from ..errors import UsageError
 from .costs import Costs
 
-
 MOST = 10_000  # of anything that is counted in the options
 
 

@@ -20,7 +20,6 @@ from .session import Quest
 from .timeline import states
 from .verdicts import Mark, Marked, Observation, Undo, effective
 
-
 SCHEMA = "specrepro/session@1"
 
 
