@@ -117,16 +117,14 @@ def _text(path: Path, form: bool, title: str | None) -> Text:
     from ..github.post import mark
     from ..report.document import plain
     from ..report.documents import document_of, stored_record
-    from ..report.markdown import LIMIT, markdown
+    from ..report.markdown import markdown
     from ..report.redact import redact, this_machine
     from ..report.vllm_bug import TITLE, vllm_bug
 
     known = this_machine()
     record, removed = stored_record(path, known)
     document = document_of(record, removed)
-    body = markdown(document, LIMIT - 2_000 if form else LIMIT)
-    if form:
-        body = vllm_bug(body, None)
+    body = vllm_bug(record, removed) if form else markdown(document)
     said = title if title is not None else TITLE + plain(document.result)
     names = record.get("case") or "-".join(str(case["id"]) for case in record.get("cases", ()))
     marked = mark(str(names)[:90], path.name)

@@ -21,10 +21,9 @@ from .looking import (
     Python,
     With,
     Yanked,
-    depth_of,
     told_of,
 )
-from .options import Json, OneCase, Quiet, Runs, Timeout, Verbose, assignments
+from .options import Json, OneCase, Quiet, Ray, Runs, Timeout, Verbose, assignments
 
 # the first release that the probes were written for
 OLDEST = "0.11.0"
@@ -41,6 +40,10 @@ Scan = Annotated[
     typer.Option(
         "--scan", help=f"Check every release from {OLDEST} on, or those of --vllm, as a matrix."
     ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", metavar="N", min=1, max=64, help="Look at N builds at once."),
 ]
 GitBisect = Annotated[
     bool,
@@ -65,6 +68,8 @@ def check(
     model: Model = None,
     controls: Controls = False,
     allow_full_download: FullDownload = False,
+    jobs: Jobs = None,
+    ray: Ray = None,
     timeout: Timeout = None,
     runs: Runs = None,
     json_: Json = False,
@@ -78,12 +83,15 @@ def check(
     from ..case import load_cases
     from ..check import survey
     from ..check.builds import Builds
+    from ..check.depths import depth_of
     from ..check.environments.user_python import place
     from ..report.check_page import print_check
     from ..report.console import console, print_json
 
     if python is not None and vllm != "installed":
         raise UsageError("--python and --vllm both say which build", hint="leave one of them out")
+    if python is not None and ray is not None:
+        raise UsageError("--python is a file of this machine", hint="leave --python or --ray out")
     if scan and depth == "engine" and vllm == "installed":
         raise UsageError(
             "--scan --depth engine installs every release it looks at",
@@ -109,17 +117,33 @@ def check(
         ) as builds,
     ):
         looking = depth_of(
-            depth, python=python, model=model, controls=controls, cache=cache, told=told
+            depth,
+            python=python,
+            model=model,
+            controls=controls,
+            collect=True,
+            cache=cache,
+            told=told,
         )
+        specs = builds.versions(vllm)
+        apart = None
+        if ray is not None or (jobs or 1) > 1 < len(specs):
+            from ..check.apart import Apart, How
+            from ..execution.choice import Choice
+
+            how = How(depth, model, controls, None, True, cache, offline, allow_full_download, pre,
+                      yanked)  # fmt: skip
+            apart = Apart(how, Choice(jobs, ray)).rows
         report = survey.check(
             loaded[0],
-            builds.versions(vllm),
+            specs,
             builds,
             question,
             store.runs_folder(runs),
             looking,
             seconds=timeout,
             told=told,
+            apart=apart,
         )
     if json_:
         print_json(report.record)

@@ -1,19 +1,15 @@
-"""What the commands that look at builds of an engine share: options, depths, one moving line."""
+"""What the commands that look at builds of an engine share: options, one moving line."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ..errors import UsageError
-from ..escape import printable, quoted
-
-if TYPE_CHECKING:
-    from ..check.depth import Depth as Door
+from ..escape import printable
 
 Depth = Annotated[
     str,
@@ -58,46 +54,6 @@ Model = Annotated[
 Controls = Annotated[
     bool, typer.Option("--controls", help="Depth engine: run the experiments of the case too.")
 ]
-DEPTHS = ("source", "kernel", "engine")
-
-
-def depth_of(
-    name: str,
-    *,
-    python: Path | None = None,
-    model: Path | None = None,
-    controls: bool = False,
-    inject: str | None = None,
-    cache: Path | None = None,
-    told: Callable[[str], None] = lambda line: None,
-) -> Door:
-    """The depth of a name; what each needs is loaded here alone. UsageError for a name that is
-    none, and for an option of another depth. `python` is taken by an engine; the other depths
-    are given builds in which it was asked already."""
-    if name == "engine":
-        from ..check.engine.depth import EngineDepth
-        from ..check.engine.injection import injection
-        from ..check.engine.places import Given
-        from ..check.environments.session import Environments
-
-        environments = Environments(told=told)
-        place = environments if python is None else Given(environments, python)
-        changed = injection(inject) if inject else None
-        return EngineDepth(place, model=model, controls=controls, inject=changed)
-    for option, given in (("--model", model), ("--controls", controls), ("--inject", inject)):
-        if given:
-            raise UsageError(f"{option} is for an engine that runs", hint="--depth engine")
-    if name == "source":
-        from ..check.source_depth import SourceDepth
-
-        return SourceDepth()
-    if name == "kernel":
-        from ..check.kernel.depth import KernelDepth
-
-        return KernelDepth(cache)
-    raise UsageError(f"unknown depth {quoted(name)}; there is {', '.join(DEPTHS)}")
-
-
 @contextmanager
 def told_of(silent: bool) -> Iterator[Callable[[str], None]]:
     """Shows what takes long, on stderr: one moving line, nothing where nobody watches."""

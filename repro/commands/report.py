@@ -64,6 +64,8 @@ def report(
         raise UsageError(f"unknown template {quoted(template or '')}; there is {TEMPLATES[0]}")
     if template is not None and format_ != "markdown":
         raise UsageError(f"--template is Markdown; --format {format_} is not")
+    if template is not None and compare is not None:
+        raise UsageError("--template is of one run, --compare of two")
     if compare is not None and format_ not in ("markdown", "html"):
         raise UsageError(f"--compare is told in markdown or html, not in {format_}")
     folder = store.runs_folder(runs)
@@ -76,16 +78,16 @@ def report(
             print(printable(f"{at}: {now}"))
         print(f"removed: {summary(removed)}")
         return
-    if compare is None:
+    if template is not None:
+        from ..report.vllm_bug import vllm_bug
+
+        text = vllm_bug(record, removed)
+    elif compare is None:
         text = _written(format_, record, lambda: document_of(record, removed))
     else:
         other, also = stored_record(store.find(folder, compare), known)
         removed = dict(Counter(removed) + Counter(also))
         text = _written(format_, record, lambda: compared(other, record, removed))
-    if template is not None:
-        from ..report.vllm_bug import vllm_bug
-
-        text = vllm_bug(text, None)
     if output is None:
         print(text, end="")
     else:

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,6 +33,13 @@ For = Annotated[
     float | None,
     typer.Option("--for", metavar="SECONDS", min=0.0, help="Stop by itself [default: Ctrl-C]."),
 ]
+CollectEnv = Annotated[
+    bool | None,
+    typer.Option(
+        "--collect-env/--no-collect-env",
+        help="Ask the command's Python for collect_env [default: where something went wrong].",
+    ),
+]
 POLL = 0.2  # seconds
 SETTLED = 2.0  # seconds without a further event after which an incident is told
 
@@ -42,6 +49,7 @@ def watch(
     kernel_log: KernelLogFile = None,
     linger: Linger = 2.0,
     for_: For = None,
+    collect_env: CollectEnv = None,
     runs: Runs = None,
     json_: Json = False,
     quiet: Quiet = False,
@@ -56,13 +64,19 @@ def watch(
 
     watchers = Watchers(Place(kernel_log), linger)
     if words:
-        _around(words, watchers, runs, json_, quiet, verbose)
+        _around(words, watchers, collect_env, runs, json_, quiet, verbose)
     else:
         _live(watchers, for_, json_)
 
 
 def _around(
-    words: list[str], watchers: Watchers, runs: Path | None, json_: bool, quiet: bool, verbose: bool
+    words: list[str],
+    watchers: Watchers,
+    collect_env: bool | None,
+    runs: Path | None,
+    json_: bool,
+    quiet: bool,
+    verbose: bool,
 ) -> None:
     from ... import __version__
     from .. import store
@@ -106,12 +120,34 @@ def _around(
             {"path": str(path / "output.log"), "bytes": ended.kept, "cut": ended.cut},
         )
         store.finish(path, record)
+        if collect_env is None:
+            collect_env = bool(ended.status or record["incidents"])
+        # what was seen is stored by now, and asking an engine's Python takes a while
+        record = {**record, "collect_env": _collected(words, collect_env)}
+        store.finish(path, record)
     # stdout is the command's; what we say goes to stderr
     if json_:
         sys.stderr.write(json.dumps(record, allow_nan=False) + "\n")
     else:
         print_watch(console(stderr=True), record, quiet=quiet, verbose=verbose)
     raise typer.Exit(ended.status)
+
+
+def _collected(words: list[str], wanted: bool) -> dict[str, Any]:
+    """What `collect_env` says in the Python that ran the command."""
+    from dataclasses import asdict
+
+    from ..check.environments.collected import Collected, collect, python_of
+
+    if not wanted:
+        return asdict(Collected(reason="not asked for: --collect-env asks"))
+    python = python_of(words, os.environ)
+    if python is None:
+        return asdict(Collected(reason="which Python runs the command is not known"))
+    try:
+        return asdict(collect(python, os.environ))
+    except KeyboardInterrupt:
+        return asdict(Collected(reason="interrupted"))
 
 
 def _live(watchers: Watchers, seconds: float | None, json_: bool) -> None:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .collected import folded, unknown
 from .document import (
     Block,
     Bullets,
@@ -137,6 +138,7 @@ def _build(build: Record) -> Iterator[Block]:
         lines: list[Line] = [(f"held: {', '.join(held) or 'nothing'}",)]
         lines += [(f"did not hold: {', '.join(failed)}",)] if failed else []
         yield Folded("How the build's code was kept in", [Bullets(lines)])
+    yield from folded(build.get("collect_env"))
 
 
 def _defect(build: Record, standing: Record) -> Iterator[Block]:
@@ -205,9 +207,11 @@ def _unobserved(record: Record) -> Iterator[Line]:
     for build in record["builds"]:
         for note in build["notes"]:
             yield (f"vllm {build['version']}: {note}",)
-        unknown = [str(row["probe"]) for row in build["evidence"] if row["value"] is None]
-        if unknown:
-            yield (f"vllm {build['version']}: not told by {', '.join(dict.fromkeys(unknown))}",)
+        silent = [str(row["probe"]) for row in build["evidence"] if row["value"] is None]
+        if silent:
+            yield (f"vllm {build['version']}: not told by {', '.join(dict.fromkeys(silent))}",)
+        if gap := unknown(build.get("collect_env")):
+            yield (f"vllm {build['version']}: {gap}",)
     if record["cause"] != "confirmed":
         yield (
             "NOT AFFECTED is about these defects only: the cause of the report itself is "

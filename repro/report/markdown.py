@@ -37,12 +37,11 @@ from .document import (
     Timeline,
     plain,
 )
+from .mermaid import flow, mermaid
 from .redact import summary
 
 LIMIT = 60_000  # characters; GitHub takes 65,536 of a comment
 SHORTEST = 300  # characters that a part keeps when it is cut
-MOST_DRAWN = 40  # moments of a timeline in a chart; more are a table only
-TONES = (("bad", "#c02c50"), ("good", "#0f8a5f"), ("unknown", "#c2770c"), ("plain", "#6b7280"))
 DETAILS_END = "</details>\n\n"
 LONGEST_PROSE = 4_000  # characters of one piece of a line
 LONGEST_CELL = 500  # characters of a cell of a table
@@ -213,9 +212,8 @@ def _leaf(
 
 
 def _code(text: str, language: str, document: Document, leaves: list[_Leaf]) -> Iterator[_Part]:
-    lines = [_shown(one) for one in text.rstrip("\n").split("\n")]
-    longest = max((len(run) for one in lines for run in re.findall("`+", one)), default=0)
-    fence = "`" * max(3, longest + 1)
+    lines = code_lines(text)
+    fence = fence_of(lines)
 
     def write(kept: list[str], at: int, gone: int) -> str:
         cut = [f"… {gone:,} lines cut …"] if gone else []
@@ -230,6 +228,17 @@ def _code(text: str, language: str, document: Document, leaves: list[_Leaf]) -> 
 
 def _notice(gone: int, what: str, document: Document) -> str:
     return f"<sub>{gone:,} {what} cut; the whole: {_mono(document.whole)}</sub>"
+
+
+def code_lines(text: str) -> list[str]:
+    """The lines of a text as they may stand in a fence."""
+    return [_shown(one) for one in text.rstrip("\n").split("\n")]
+
+
+def fence_of(lines: list[str]) -> str:
+    """A fence that no line of a text ends (GFM 4.5)."""
+    longest = max((len(run) for one in lines for run in re.findall("`+", one)), default=0)
+    return "`" * max(3, longest + 1)
 
 
 def _shown(text: str) -> str:
@@ -262,47 +271,6 @@ def _timeline(timeline: Timeline, document: Document, leaves: list[_Leaf]) -> It
         yield f"```mermaid\n{drawn}\n```\n\n"
     rows = [f"| {_cell((m.label,))} | {_cell((m.text,))} |" for m in timeline.moments]
     yield from _leaf(["| | |", "| --- | --- |"], rows, "", document, leaves)
-
-
-def flow(timeline: Timeline) -> str:
-    """The timeline as a flow chart of Mermaid, "" where it is too short or too long for one."""
-    moments = timeline.moments
-    if not 2 <= len(moments) <= MOST_DRAWN:
-        return ""
-    lines = ["flowchart LR"]
-    lines += [
-        f'    n{number}["{_word(moment.label)}: {_word(moment.text)[:40]}"]:::{moment.tone}'
-        for number, moment in enumerate(moments)
-    ]
-    lines.append("    " + " --> ".join(f"n{number}" for number in range(len(moments))))
-    lines += [f"    classDef {tone} stroke:{color},stroke-width:2px" for tone, color in TONES]
-    return "\n".join(lines)
-
-
-def mermaid(chart: Chart) -> str:
-    """The chart in Mermaid's `xychart-beta`, "" where that cannot draw it: it has no gaps.
-
-    Labels keep letters, digits and spaces: all else could be of its language.
-    """
-    series = [values for _, values in chart.series if None not in values]
-    if not series or len(chart.x) < 2:
-        return ""
-    numbers = [value for values in series for value in values if value is not None]
-    low, high = min(0.0, *numbers), max(numbers)
-    labels = ", ".join(f'"{_word(label)}"' for label in chart.x)
-    lines = [
-        "xychart-beta",
-        f'    title "{_word(chart.title)}"',
-        f'    x-axis "{_word(chart.x_label)}" [{labels}]',
-        f'    y-axis "{_word(chart.y_label)}" {low:g} --> {high if high > low else low + 1:g}',
-    ]
-    for values in series:
-        lines.append(f"    {chart.kind} [{', '.join(f'{v:g}' for v in values if v is not None)}]")
-    return "\n".join(lines)
-
-
-def _word(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9 .,_-]", " ", text)[:80]
 
 
 def _number(value: float | None) -> str:

@@ -33,12 +33,18 @@ _VERSION = re.compile(
     r"(?i)(?:[=<>~!]=?|\b(?:version|driver|cuda|cudnn|nccl|build|release|toolkit|library)\b[ :=]*"
     r"|(?:^|\s)[a-z][a-z0-9]*(?:[_-][a-z0-9]+)+\s+|[a-z]-)\s*$"
 )
+# … unless that name says that a machine follows: `MASTER_ADDR=`, `VLLM_HOST_IP: `
+_PLACE = re.compile(
+    r"(?i)(?:^|[^a-z])(?:ips?|addr|address|hosts?|endpoint|server|peers?|nodes?|"
+    r"nnodes|master|bind|listen|advertise)[\"']?[\s=:]{1,4}[\"'\[]?$"
+)
 
 
 def _ipv4(match: re.Match[str]) -> str | None:
     address, _, port = match[0].partition(":")
     before = match.string[max(0, match.start() - 60) : match.start()].rpartition("\n")[2]
-    if not port and _VERSION.search(before) and not before.endswith(("host=", "ip=")):
+    named = _VERSION.search(before) and not _PLACE.search(before)
+    if named and not port and not address.startswith("192.168."):
         return None
     try:
         known = ipaddress.IPv4Address(address)

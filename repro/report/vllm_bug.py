@@ -7,30 +7,53 @@ form would have written it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from .collected import Told, told, without
+from .documents import document_of
+from .markdown import LIMIT, code_lines, fence_of, markdown, prose
+
 TITLE = "[Bug]: "
-NO_ENVIRONMENT = (
-    "Not stored with this run: it did not run an engine. "
-    "`python collect_env.py` prints it where the engine runs."
-)
+MOST = 20_000  # characters of all environments together
+LONGEST_REASON = 500
+COMMAND = "<code>python collect_env.py</code>"
 
 
-def vllm_bug(description: str, collect_env: str | None) -> str:
-    """The body of an issue. description: Markdown. collect_env: its output, None without."""
-    environment = NO_ENVIRONMENT
-    if collect_env is not None:
-        fence = "`" * max(3, _longest_run(collect_env) + 1)
-        environment = (
-            "<details>\n<summary>The output of <code>python collect_env.py</code></summary>\n\n"
-            f"{fence}text\n{collect_env.rstrip()}\n{fence}\n\n</details>"
+def vllm_bug(record: Mapping[str, Any], removed: Mapping[str, int]) -> str:
+    """The body of an issue, in at most LIMIT characters, of a record without what was removed."""
+    environment = _environment(told(record))
+    head = f"### Your current environment\n\n{environment}\n\n### 🐛 Describe the bug\n\n"
+    document = document_of(without(record), removed)
+    return head + markdown(document, LIMIT - len(head))
+
+
+def _environment(found: list[Told]) -> str:
+    parts, room = [], MOST
+    for one in found:
+        what = f" of {prose(one.of)[:200]}" if one.of else ""
+        if not one.output:
+            parts.append(f"Not known{what}: {prose(one.reason[:LONGEST_REASON])}.")
+            continue
+        lines = _kept(code_lines(one.output), room)
+        fence = fence_of(lines)
+        text = "\n".join(lines)
+        room -= len(text)
+        parts.append(
+            f"<details>\n<summary>The output of {COMMAND}</summary>\n\n"
+            f"{fence}text\n{text}\n{fence}\n\n</details>"
         )
-    return (
-        f"### Your current environment\n\n{environment}\n\n### 🐛 Describe the bug\n\n{description}"
-    )
+        if one.of:
+            parts[-1] = f"{prose(one.of)[:200]}:\n\n{parts[-1]}"
+    return "\n\n".join(parts)
 
 
-def _longest_run(text: str) -> int:
-    longest = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
-    return longest
+def _kept(lines: list[str], room: int) -> list[str]:
+    """The first lines that fit; the last says what is gone."""
+    kept: list[str] = []
+    for number, line in enumerate(lines):
+        room -= len(line) + 1
+        if room < 0:
+            return [*kept, f"… {len(lines) - number:,} lines cut; the run has them …"]
+        kept.append(line)
+    return kept

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from .collected import folded, unknown
 from .document import (
     Block,
     Bullets,
@@ -47,11 +48,14 @@ def watch_document(record: Record) -> Document:
             for one in incidents
         ]
     blind = [one for one in record["watched"] if not one["observable"]]
-    if blind:
-        lines: list[Line] = [(f"{one['source']}: {one['reason']}",) for one in blind]
+    lines: list[Line] = [(f"{one['source']}: {one['reason']}",) for one in blind]
+    if gap := unknown(record.get("collect_env")):
+        lines.append((gap,))
+    if lines:
         parts.append(Section("Not observed", [Bullets(lines)]))
     parts.append(Section("Look closer", [Code(_diagnose(record), "sh")]))
     parts.append(Folded("GPUs and variables", list(_machine(record))))
+    parts += folded(record.get("collect_env"))
     return Document(
         title="specrepro watch",
         result=_sentence(record, len(blind) == len(record["watched"])),

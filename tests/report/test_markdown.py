@@ -31,7 +31,8 @@ from specrepro.repro.report.document import (
     Table,
     Timeline,
 )
-from specrepro.repro.report.markdown import BREAK, LIMIT, flow, markdown, mermaid, prose
+from specrepro.repro.report.markdown import BREAK, LIMIT, markdown, prose
+from specrepro.repro.report.mermaid import flow, mermaid
 
 HOSTILE = [
     "</details><script>alert(1)</script>",

@@ -332,3 +332,35 @@ def test_an_interrupt_loses_nothing_that_was_seen(
     else:
         record = json.loads((tmp_path / "r" / "latest" / "run.json").read_text())
         assert ([one["code"] for one in record["incidents"]], status) == ([31], 3)
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_the_environment_of_a_command_that_failed_is_asked_of_its_own_python(
+    machine: Any, tmp_path: Path, status: int
+) -> None:
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    [site] = environment.glob("lib/python3*/site-packages")
+    module = site / "torch" / "utils" / "collect_env.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("print('PyTorch version: 2.13.0')\n")
+    tool = environment / "bin" / "serve"
+    tool.write_text(f"#!{environment}/bin/python\nraise SystemExit({status})\n")
+    tool.chmod(0o755)
+    machine.specrepro("watch", "--linger", "0", "--runs", tmp_path / "runs", "--", tool)
+    record = json.loads((tmp_path / "runs" / "latest" / "run.json").read_text())
+    found = record["collect_env"]
+    assert record["status"] == status
+    if status:
+        assert (found["by"], found["output"]) == (
+            "torch.utils.collect_env",
+            "PyTorch version: 2.13.0",
+        )
+    else:
+        assert (found["by"], found["output"]) == ("", "")
+        assert "--collect-env" in found["reason"]
+
+
+def test_which_python_runs_a_shell_is_not_guessed(machine: Any) -> None:
+    _, record = machine.watched("exit 3")
+    assert record["collect_env"]["reason"] == "which Python runs the command is not known"

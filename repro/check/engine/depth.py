@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 from ...errors import UntestableError, UsageError
 from ...records import to_json
 from ..depth import Asked, Isolation, Opener, build_record
+from ..environments.collected import Collected, collect
 from ..environments.environment import Environment
 from ..exposure import Value
 from ..tree import Build
@@ -47,7 +49,7 @@ class EngineDepth:
 
     model: a model of the user's in place of the tiny one. controls: play those of the case too.
     inject: a change that is made to some builds on purpose; the record of such a build names it,
-    and what it says is said of the change.
+    and what it says is said of the change. collect: ask the environment for `collect_env` as well.
     """
 
     name = "engine"
@@ -60,11 +62,13 @@ class EngineDepth:
         model: Path | None = None,
         controls: bool = False,
         inject: Injection | None = None,
+        collect: bool = False,
     ) -> None:
         self.environments = environments
         self.model = model
         self.controls = controls
         self.inject = inject
+        self.collect = collect
 
     def answer(self, spec: str, builds: Opener, asked: Asked) -> dict[str, Any]:
         engine = self.spec(asked)
@@ -80,6 +84,7 @@ class EngineDepth:
         began = time.monotonic()
         environment = self.environments.of(spec)
         setup = round(time.monotonic() - began, 3)
+        collected: dict[str, Any] = {}
         try:
             folder = _free(asked.folder, environment.version)
             change = ""
@@ -88,7 +93,7 @@ class EngineDepth:
             for experiment in wanted:
                 if change:
                     experiment = replace(experiment, change=change)
-                one, played = self._play(engine, experiment, environment, folder, asked)
+                one, played = self._play(experiment, environment, folder, asked)
                 done.append(one)
                 rows += _rows(one, folder.name)
                 memory += [p.observed.peak_mib for p in played.values() if p.observed.peak_mib]
@@ -100,6 +105,9 @@ class EngineDepth:
                 "environment",
             )
             notes = [*_limits(environment, self.model), *environment.notes]
+            if self.collect:
+                asked.told(f"{environment.version}: collect_env")
+                collected = {"collect_env": to_json(_collected(environment, asked.folder / CACHES))}
             if change:
                 said = f"{change}: {CHANGES[change]}"
                 notes.insert(0, f"injected on purpose, and not of this build: {said}")
@@ -112,7 +120,8 @@ class EngineDepth:
         judgement = judge(engine, asked.defects, asked.question, done)
         notes += [reason for reason in judgement.reasons if reason.startswith("control ")]
         record = build_record(build, judgement, rows, ISOLATION, notes)
-        return record | {"setup_seconds": setup} | ({"injected": change} if change else {})
+        injected = {"injected": change} if change else {}
+        return record | {"setup_seconds": setup} | injected | collected
 
     def spec(self, asked: Asked) -> EngineSpec:
         """The experiment of a case; UsageError where it has none, or the question cannot be asked
@@ -135,13 +144,13 @@ class EngineDepth:
 
     def _play(
         self,
-        engine: EngineSpec,
         experiment: Experiment,
         environment: Environment,
         folder: Path,
         asked: Asked,
     ) -> tuple[Done, dict[str, Played]]:
         """Make the starts of an experiment, one after the other, and let its oracle judge."""
+        engine = experiment.spec
         asks = oracle(engine.oracle)
         known = self.model is None
         settings = experiment.settings
@@ -195,6 +204,13 @@ class EngineDepth:
             log_lines(log, LOGGED),
             log_exception(log),
         )
+
+
+def _collected(environment: Environment, caches: Path) -> Collected:
+    """What `collect_env` says, with the variables that the engine had."""
+    with tempfile.TemporaryDirectory(prefix="sr-", ignore_cleanup_errors=True) as scratch:
+        (Path(scratch) / "tmp").mkdir()
+        return collect(environment.python, process.environment(Path(scratch), caches, {}))
 
 
 def _free(folder: Path, version: str) -> Path:
