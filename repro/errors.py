@@ -13,6 +13,7 @@ SpecreproError
 │   └── NoEnvironmentError   there is no environment in which it could run
 ├── InterruptedRunError      stopped by the user; the hint is the line to resume
 ├── UnsupportedError         the emulator met something it does not execute
+├── ClusterError             a cluster cannot be had, or is lost
 └── LaneError                a lane could not be started or its result could not be read
 """
 
@@ -157,6 +158,12 @@ class InterruptedRunError(SpecreproError):
 
 class UnsupportedError(SpecreproError):
     """The emulator met an instruction or directive that it does not execute; never guessed."""
+
+    exit_status = Exit.UNTESTABLE
+
+
+class ClusterError(SpecreproError):
+    """A cluster cannot be had, none of its nodes can be used, or it is lost in the middle."""
 
     exit_status = Exit.UNTESTABLE
 

@@ -11,6 +11,7 @@ DYNAMIC = {
     "repro.check.probes": "a probe, by the name in a case file",
     "repro.check.probing.child": "of the standard library, what cannot be loaded after the lock",
     "repro.emulation.script": "the script of the user that `sanitize` was asked to run",
+    "repro.execution.entries": "what a task runs, by its name in a fixed list",
     "repro.scenarios.registry": "a scenario, by the name in a case file",
     "repro.lanes.reference": "the reference of an op, by its name",
 }
