@@ -18,6 +18,7 @@ from rich.text import Text
 
 from ..escape import printable
 from ..store import runs_folder
+from .lane_table import LaneTable, legend, own_trials
 from .matrix_page import matrix_section
 from .run_grid import sweep_grid
 from .upstream import shorthand
@@ -29,7 +30,6 @@ VERDICT_STYLE = {
     "NOT REPRODUCED": "bold red",
     "INCONCLUSIVE": "bold yellow",
 }
-STATUS_STYLE = {"fault": "magenta", "clean": "green", "skipped": "dim"}
 
 
 def print_run(out: Console, record: Record, *, quiet: bool = False, verbose: bool = False) -> None:
@@ -106,8 +106,8 @@ def panel(case: Record, stored: str, *, verbose: bool = False) -> Group:
         parts += [_indent(rows), Text()]
     if case["sweep"]:
         parts.append(_indent(Text("at the point of the case itself:", "dim")))
-    if _own(case):
-        parts += [_indent(lane_table(case)), _indent(_legend(case))]
+    if own_trials(case):
+        parts += [_indent(LaneTable(case)), _indent(legend(case))]
     elif idle := _idle(case):
         parts.append(_indent(Text(printable(f"– not run: {idle}"), "dim")))
     if section := matrix_section(case):
@@ -176,83 +176,6 @@ def _where(source: Record, excerpt: Sequence[Sequence[Any]]) -> RenderableType:
         text.append(printable(line.rstrip().replace("\t", "    ")), "" if here else "dim")
         lines.append(text)
     return Group(*lines)
-
-
-def lane_table(case: Record) -> Table:
-    """Variant by lane at the case's own point; a sweep has its grid instead."""
-    lanes = [str(lane) for lane in case["lanes"]]
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("")
-    for lane in (*lanes, "Xid"):
-        table.add_column(lane)
-    for variant in dict.fromkeys(trial["variant"] for trial in _own(case)):
-        cells = [_cell(case, variant, lane) for lane in lanes]
-        table.add_row(printable(variant), *cells, _xid(case, variant))
-    return table
-
-
-def _xid(case: Record, variant: str) -> Text:
-    """What the driver's log showed while a variant ran: an Xid, nothing, or nobody looked."""
-    seen = [
-        one
-        for trial in _own(case)
-        if trial["variant"] == variant
-        for one in trial["evidence"]
-        if one["source"].startswith("Xid")
-    ]
-    told = [one["detail"].removeprefix("Xid ") for one in seen if one["state"] == "seen"]
-    if told:
-        return Text(printable(told[0]), "magenta")
-    none = any(one["state"] == "none while observable" for one in seen)
-    return Text("none" if none else "–", "dim")
-
-
-def _own(case: Record) -> list[Record]:
-    """Trials at the case's own point; hypotheses have their matrix instead."""
-    at_own = [trial for trial in case["trials"] if trial["point"] == case["named"]]
-    return [trial for trial in at_own if trial["control"] is None]
-
-
-def _cell(case: Record, variant: str, lane: str) -> Text:
-    trial = next(t for t in _own(case) if (t["variant"], t["lane"]) == (variant, lane))
-    if trial["status"] == "skipped":
-        return Text("–", "dim")
-    text = Text(trial["status"], STATUS_STYLE.get(trial["status"], "yellow"))
-    if trial["agrees_with_reference"]:
-        text.append(" ✓")
-    if trial["stopped"]:
-        text.append(" …", "yellow")
-    if not trial["as_expected"] and (not trial["stopped"] or _on_device(trial)):
-        text.append(" ✗", "bold red")
-    return text
-
-
-def _on_device(trial: Record) -> bool:
-    """Whether a trial ran on a GPU, where the first fault ends it, asked for or not."""
-    return any(one["source"] == "CUDA" for one in trial["evidence"])
-
-
-def _legend(case: Record) -> Text:
-    marks = []
-    if any(t["agrees_with_reference"] for t in case["trials"]):
-        marks.append("✓ same launch, tensor, elements and step as the reference")
-    if not any(
-        t["lane"] == "reference" and t["status"] in ("fault", "clean") for t in case["trials"]
-    ):
-        marks.append("not compared with the reference")
-    if any(
-        t["status"] != "skipped" and not t["as_expected"] and not t["stopped"]
-        for t in case["trials"]
-    ):
-        marks.append("✗ not as expected")
-    if any(t["stopped"] for t in case["trials"]):
-        marks.append("… stopped at its first fault")
-    skipped = {t["reason"] for t in _own(case) if t["status"] == "skipped"}
-    if skipped:
-        marks.append(f"– not run: {'; '.join(sorted(skipped))}")
-    if not skipped:
-        marks.append("– not observed")
-    return Text("     ".join(printable(mark) for mark in marks), "dim")
 
 
 def _idle(case: Record) -> str:
