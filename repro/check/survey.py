@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,10 @@ class Report:
     status: Exit
 
 
+# The records of builds in their order, from what each is asked.
+GoneThrough = Callable[[Sequence[str], Asked], list[dict[str, Any]]]
+
+
 def questions(
     case: LoadedCase, defects: Sequence[str], fixed: Mapping[str, str], default_only: bool
 ) -> Question:
@@ -63,8 +67,12 @@ def check(
     *,
     seconds: float | None = None,
     told: Told = lambda line: None,
+    apart: GoneThrough | None = None,
 ) -> Report:
-    """Check every build of `specs` at one depth and store the run in `folder`."""
+    """Check every build of `specs` at one depth and store the run in `folder`.
+
+    apart: goes through the builds elsewhere than in this process, one after the other.
+    """
     if case.case.check is None:
         raise UsageError(f"{case.case.id} does not say which defects to look for in a build")
     began = time.monotonic()
@@ -78,11 +86,8 @@ def check(
     started = str(store.request(path)["started"])
     check_part = case.case.check
     to_ask = Asked(case, check_part.records(), check_part.also, question, seconds, told, path)
-    rows = []
     try:
-        for number, spec in enumerate(specs, 1):
-            told(f"{spec} ({number} of {len(specs)})")
-            rows.append(_row(spec, builds, depth, to_ask))
+        rows = apart(specs, to_ask) if apart else list(_rows(specs, builds, depth, to_ask))
     except UsageError:
         store.discard(path)  # what cannot be asked is no run that was cut off
         raise
@@ -125,12 +130,22 @@ def _question(question: Question) -> dict[str, Any]:
     }
 
 
-def _row(spec: str, builds: Opener, depth: Depth, asked: Asked) -> dict[str, Any]:
+def _rows(
+    specs: Sequence[str], builds: Opener, depth: Depth, asked: Asked
+) -> Iterator[dict[str, Any]]:
+    for number, spec in enumerate(specs, 1):
+        asked.told(f"{spec} ({number} of {len(specs)})")
+        yield row(spec, builds, depth, asked)
+
+
+def row(spec: str, builds: Opener, depth: Depth, asked: Asked) -> dict[str, Any]:
+    """The record of one build, with the seconds it took. UsageError where what is asked does not
+    fit the case."""
     began = time.monotonic()
     try:
-        row = depth.answer(spec, builds, asked)
+        found = depth.answer(spec, builds, asked)
     except UntestableError as error:
-        row = untestable_record(replace(NOWHERE, version=spec), error)
+        found = untestable_record(replace(NOWHERE, version=spec), error)
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
@@ -139,5 +154,5 @@ def _row(spec: str, builds: Opener, depth: Depth, asked: Asked) -> dict[str, Any
             f"what a child needs cannot be written{where}: {error.strerror}",
             hint="TMPDIR names a folder with room",
         )
-        row = untestable_record(replace(NOWHERE, version=spec), full)
-    return row | {"seconds": round(time.monotonic() - began, 3)}
+        found = untestable_record(replace(NOWHERE, version=spec), full)
+    return found | {"seconds": round(time.monotonic() - began, 3)}

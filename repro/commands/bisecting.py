@@ -24,7 +24,6 @@ from .looking import (
     Pre,
     With,
     Yanked,
-    depth_of,
 )
 from .options import Json, OneCase, Quiet, Runs, Timeout, Verbose, assignments
 
@@ -163,6 +162,7 @@ def bisect(
         raise UsageError(f"{quoted(case)} holds {len(loaded)} cases; bisect takes one")
     question = survey.questions(loaded[0], defect or (), _fixed(with_, pin), default_only)
     sought = direction(good, bad, Find(SOUGHT[find]) if find else None, scan=scan)
+    from ..check.depths import depth_of
     first_bad = sought is Find.FIRST_BAD
     oldest, newest = (good, bad) if first_bad else (bad, good)
     options = Options(

@@ -52,6 +52,12 @@ Force = Annotated[
 ]
 Keep = Annotated[bool, typer.Option("--keep", help="Keep GPU core dumps in the run's folder.")]
 Sweep = Annotated[bool, typer.Option("--sweep", help="Also run the points of the case's sweep.")]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray", metavar="ADDRESS", help="Run on a Ray cluster: HOST:PORT, auto, or local."
+    ),
+]
 Cases = Annotated[
     list[str],
     typer.Argument(metavar="CASE...", help="Case files, folders of them, ids of shipped cases."),
