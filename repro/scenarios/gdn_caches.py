@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..ops import EVERYBODY, NOBODY, Owners, Tensor, Timeline
 from .gdn_layers import HEAD_DIM
 from .gdn_partition import Binding
-from .gdn_requests import FIRST_BLOCK, Request, Setup, block_number, wrapped
+from .gdn_requests import FIRST_BLOCK, Request, Setup, block_number, right_block, wrapped
 from .gdn_tokens import CONV_WEIGHT, PERIOD, VOCAB, is_attention
 
 PART = 16  # floats of a layer's part of a block
@@ -69,10 +69,9 @@ class Caches:
         for ordinal, group in enumerate(self.state_groups):
             for request in requests:
                 for column in range(1, self.columns):
+                    block = right_block(setup, self.slots, request, group, column)
                     cached = request.shared >= 0 and column <= setup.column(request.cached)
-                    slot = request.shared if cached else request.slot
-                    block = block_number(setup, self.slots, slot, group, column)
-                    of[block] = EVERYBODY if cached else slot
+                    of[block] = EVERYBODY if cached else request.slot
                     if setup.fault == "offset_32bit":
                         block = wrapped(block, setup.block_elements)
                     table[ordinal * self.slots + request.slot, column] = block

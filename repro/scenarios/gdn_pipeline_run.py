@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -15,34 +15,14 @@ from ..ops import Event, Ops, Tensor, Timeline
 from ..records import Finding, Kind, Outcome, Scalar, Service
 from . import gdn_tokens as model
 from .gdn_layers import whole
+from .gdn_moves import MOST
 from .gdn_partition import bindings, misplaced, named
 from .gdn_pipeline import FAULTS
 from .gdn_requests import Request, Scheduler, Setup, Step
 from .gdn_stage import Stage
+from .gdn_turns import MOST_TURNS, Hop, Range, Turn, Wire
 
 SHORT = 2  # tokens of a short prompt
-
-
-@dataclass(slots=True)
-class Wire:
-    """Hidden states on their way. start: what the receiving stage's stream waits for.
-
-    arrived: the tick in which they travelled, None before.
-    """
-
-    source: Tensor
-    target: Tensor
-    start: Event
-    arrived: int | None = None
-
-
-@dataclass(slots=True)
-class Hop:
-    """A step on one stage: what it receives over, what it sends, whether it has computed that."""
-
-    wire: Wire | None
-    out: Tensor
-    done: bool = False
 
 
 class Pipeline:
@@ -60,6 +40,7 @@ class Pipeline:
         ]
         self.flying: list[tuple[Step, list[Hop]]] = []
         self.ranges: list[list[int]] = []  # first and last launch, stage
+        self.turns: list[Turn] = []
         self.most_flying = 0
         self.digest = hashlib.sha256()  # of what leaves the last stage, bit for bit
         self.tick = 0
@@ -77,6 +58,15 @@ class Pipeline:
             self.tick += 1
         self.timeline.synchronize()
 
+    def strayed(self) -> list[dict[str, Any]]:
+        """The copies of states that went elsewhere, the earliest step first."""
+        requests, device = self.scheduler.requests, self.timeline.device
+        found = [
+            one for stage in self.stages
+            for one in stage.moves.strayed(device, self.setup, requests)
+        ]  # fmt: skip
+        return sorted(found, key=lambda one: (one["step"], one["stage"]))[:MOST]
+
     def _issue(self, step: Step) -> None:
         """Every host takes the step; with blocking launches each waits for the one before it."""
         self.ops.step = step.number
@@ -91,6 +81,8 @@ class Pipeline:
                 received, start = (wire.target, wire.start) if wire else (None, None)
                 hop = Hop(wire, stage.issue(step, received, start))
             hops.append(hop)
+            first, last, _ = self.ranges[-1]
+            self.turns.append(Turn(stage.number, step.number, self.tick, wire, (first, last)))
             with self.timeline.on(stage.stream):
                 self.timeline.call(partial(setattr, hop, "done", True))
 
@@ -101,8 +93,8 @@ class Pipeline:
             stage.receive = self.timeline.tensor("received", zeros)
         return Wire(source, stage.receive, Event())
 
-    def _launches(self, stage: int) -> _Range:
-        return _Range(self.ops, self.ranges, stage)
+    def _launches(self, stage: int) -> Range:
+        return Range(self.ops, self.ranges, stage)
 
     def _travel(self) -> None:
         """Hidden states that were sent travel; stages start on those of an earlier tick."""
@@ -126,6 +118,7 @@ class Pipeline:
         wire.arrived = self.tick
 
     def _start(self, wire: Wire) -> None:
+        wire.started = self.tick
         with self.timeline.on("wire"):
             self.timeline.record(wire.start)
 
@@ -143,23 +136,6 @@ class Pipeline:
             for stage in self.stages:
                 with self._launches(stage.number):
                     stage.commit(step, commits, stage is self.stages[-1])
-
-
-@dataclass(slots=True)
-class _Range:
-    """Notes which launches a stage issued while it is entered."""
-
-    ops: Ops
-    ranges: list[list[int]]
-    stage: int
-    first: int = 0
-
-    def __enter__(self) -> None:
-        self.first = self.ops.launches
-
-    def __exit__(self, *error: object) -> None:
-        if self.ops.launches > self.first:
-            self.ranges.append([self.first, self.ops.launches - 1, self.stage])
 
 
 def setup_of(point: Mapping[str, Scalar], settings: Mapping[str, Scalar]) -> Setup:
@@ -246,6 +222,9 @@ def play(
         ),
         metrics={
             "launch_stages": pipeline.ranges,
+            "turns": [turn.told() for turn in pipeline.turns[:MOST_TURNS]],
+            "strayed": pipeline.strayed(),
+            "state_blocks": [int(stage.caches.pool.shape[0]) for stage in pipeline.stages],
             "partition": list(setup.counts),
             "steps": pipeline.scheduler.steps,
             "most_in_flight": pipeline.most_flying,

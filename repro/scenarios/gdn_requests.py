@@ -229,6 +229,15 @@ def block_number(setup: Setup, slots: int, slot: int, group: int, column: int) -
     return FIRST_BLOCK + ((column - 1) * slots + slot) * PERIOD + group
 
 
+def right_block(setup: Setup, slots: int, request: Request, group: int, column: int) -> int:
+    """The state block that a request's table has to name at `column`."""
+    if column == ZERO_COLUMN:
+        return FIRST_BLOCK - 1
+    cached = request.shared >= 0 and column <= setup.column(request.cached)
+    slot = request.shared if cached else request.slot
+    return block_number(setup, slots, slot, group, column)
+
+
 def wrapped(block: int, elements: int) -> int:
     """A block number whose element offset went through 32-bit arithmetic."""
     offset = (block * elements + (1 << 31)) % (1 << 32) - (1 << 31)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..ops import Array, Event, Graph, Ops, Tensor, Timeline
 from .gdn_caches import Caches
 from .gdn_layers import HEAD_DIM, Dense
+from .gdn_moves import Move, Moved, Moves
 from .gdn_partition import Binding, bindings
 from .gdn_requests import Request, Setup, Step
 from .gdn_tokens import is_attention
@@ -54,6 +55,7 @@ class Stage:
         self.groups, self.state_groups = caches.groups, caches.state_groups
         self.receive: Tensor | None = None  # the one buffer of a stage that reuses it
         self.latest: Metadata | None = None
+        self.moves = Moves()
         self._staging: dict[tuple[str, int], Array] = {}
         self._frozen: tuple[Tensor, Tensor] | None = None
         self._graphs: dict[tuple[int, str], Graph] = {}
@@ -129,6 +131,14 @@ class Stage:
         owner = [row.slot for _ in groups for row in rows]
         self.ops.gather_block_tables(meta.rows, self.caches.tables, meta.table, requests=owner)
         meta = self._compiled(step, meta)
+        source = [row.source if step.decode else self.setup.column(row.start) for row in rows]
+        asked = [Move(row.slot, at, row.base) for row, at in zip(rows, source, strict=True)]
+        self.moves.kept.append(
+            Moved(
+                self.number, step.number, self.state_groups, asked, meta.table, range(len(owner)),
+                meta.source, meta.target,
+            )
+        )  # fmt: skip
         if meta.moves:
             batch_rows = self._tensor("batch_rows", np.arange(len(owner)))
             self.ops.state_copy(
@@ -331,22 +341,27 @@ class Stage:
         owner = [step.rows[number].slot for _ in groups for number, _, _ in commits]
         with self.timeline.on(self.stream):
             memory = self.caches.memories()
-            self._copy(memory, table, moves, owner)
+            source, target = self._copy(memory, table, moves, owner)
+            asked = [Move(step.rows[n].slot, *columns) for n, *columns in commits]
+            rows = [row for row, _, _ in moves]
+            self.moves.kept.append(
+                Moved(
+                    self.number, step.number, self.state_groups, asked, table, rows, source, target
+                )
+            )
             base = [(row, step.rows[n].base, target) for row, n, target in _with(moves, commits)]
             self._copy(self.caches.histories(), table, base, owner)
 
     def _copy(
         self, state: Tensor, table: Tensor, moves: list[tuple[int, int, int]], owner: list[int]
-    ) -> None:
+    ) -> tuple[Tensor, Tensor]:
+        """Copy by (table row, source, target column); the columns as the device has them."""
         rows, sources, targets = zip(*moves, strict=True)
-        self.ops.state_copy(
-            state,
-            table,
-            self._tensor("copy_rows", rows),
-            self._tensor("source_column", sources),
-            self._tensor("target_column", targets),
-            requests=owner,
-        )
+        source = self._tensor("source_column", sources)
+        target = self._tensor("target_column", targets)
+        copy_rows = self._tensor("copy_rows", rows)
+        self.ops.state_copy(state, table, copy_rows, source, target, requests=owner)
+        return source, target
 
 
 def _with(

@@ -104,6 +104,7 @@ def test_a_right_pipeline_serves_and_touches_nothing_wrong(
     assert played.outcome.service.finished
     assert played.outcome.service.tokens_right
     assert played.outcome.service.accepted == played.outcome.service.drafted
+    assert played.outcome.metrics["strayed"] == []
 
 
 def test_a_cold_prompt_has_a_chunk_in_flight_a_stage_and_a_blocked_one_a_single_one(
