@@ -77,12 +77,14 @@ class Driver:
         self._check("cuMemRelease", self._cuda.cuMemRelease(handle))
         self._check("cuMemAddressFree", self._cuda.cuMemAddressFree(reserved, width))
 
-    def to_device(self, address: int, host: int, size: int) -> None:
-        """Copy from the host, behind what was launched before."""
-        self._check("cuMemcpyHtoD", self._cuda.cuMemcpyHtoD(address, host, size))
+    def to_device(self, address: int, host: int, size: int, stream: int = 0) -> None:
+        """Copy from the host on a stream. The host's bytes stay as they are until it is waited for:
+        where the device reads pageable memory itself, they are read when the copy executes."""
+        copied = self._cuda.cuMemcpyHtoDAsync(address, host, size, stream)
+        self._check("cuMemcpyHtoDAsync", copied)
 
     def to_host(self, host: int, address: int, size: int) -> None:
-        """Copy to the host; waits for what was launched before."""
+        """Copy to the host, at once: only what was waited for before is sure to be in it."""
         self._check("cuMemcpyDtoH", self._cuda.cuMemcpyDtoH(host, address, size))
 
     def can_allocate(self, size: int) -> bool:
@@ -120,16 +122,56 @@ class Driver:
         block: Sequence[int],
         shared: int,
         arguments: Sequence[tuple[int | float, Any]],
+        stream: int = 0,
     ) -> None:
-        """Launch on the default stream. arguments: (value, ctypes type), in device order."""
+        """Launch on a stream. arguments: (value, ctypes type), in device order."""
         values = tuple(value for value, _ in arguments)
         types = tuple(kind for _, kind in arguments)
-        done = self._cuda.cuLaunchKernel(function, *grid, *block, shared, 0, (values, types), 0)
+        given = (values, types)
+        done = self._cuda.cuLaunchKernel(function, *grid, *block, shared, stream, given, 0)
         self._check("cuLaunchKernel", done)
 
     def synchronize(self) -> None:
         """Wait for all that was launched; CudaError where some of it failed."""
         self._check("cuCtxSynchronize", self._cuda.cuCtxSynchronize())
+
+    # --- streams, events, graphs ---------------------------------------------------------------
+
+    def stream(self) -> int:
+        """A new stream that the default stream does not wait for, nor it for that one."""
+        flag = self._cuda.CUstream_flags.CU_STREAM_NON_BLOCKING
+        return int(self._check("cuStreamCreate", self._cuda.cuStreamCreate(flag)))
+
+    def event(self) -> int:
+        """A new event, without times."""
+        flag = self._cuda.CUevent_flags.CU_EVENT_DISABLE_TIMING
+        return int(self._check("cuEventCreate", self._cuda.cuEventCreate(flag)))
+
+    def record(self, event: int, stream: int) -> None:
+        """Mark this point of a stream."""
+        self._check("cuEventRecord", self._cuda.cuEventRecord(event, stream))
+
+    def follow(self, stream: int, event: int) -> None:
+        """Let what is asked of a stream from now on wait for an event as it is recorded now."""
+        self._check("cuStreamWaitEvent", self._cuda.cuStreamWaitEvent(stream, event, 0))
+
+    def wait_for(self, event: int) -> None:
+        """Let the host wait for an event; CudaError where what it waits for failed."""
+        self._check("cuEventSynchronize", self._cuda.cuEventSynchronize(event))
+
+    def begin_capture(self, stream: int) -> None:
+        """Keep what is asked of a stream from now on instead of executing it."""
+        mode = self._cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL  # as torch's own
+        self._check("cuStreamBeginCapture", self._cuda.cuStreamBeginCapture(stream, mode))
+
+    def end_capture(self, stream: int) -> Any:
+        """What was kept, as a graph that can be launched."""
+        graph = self._check("cuStreamEndCapture", self._cuda.cuStreamEndCapture(stream))
+        return self._check("cuGraphInstantiate", self._cuda.cuGraphInstantiate(graph, 0))
+
+    def launch_graph(self, graph: Any, stream: int) -> None:
+        """Run a graph once, on a stream."""
+        self._check("cuGraphLaunch", self._cuda.cuGraphLaunch(graph, stream))
 
     # -------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from ..sanitizer.journal import NAME, Writer
 from .child import MARK, end_with_parent, line, told
 
 if TYPE_CHECKING:
-    from .cuda_device import Kernels
+    from .machine_code import Kernels
 
 SOURCE = "CUDA"
 Load = Callable[[str], Any]  # of a scenario's module, by name
@@ -56,8 +56,10 @@ def play(
     """One trial on device 0 of those that this process sees, as the JSON of its result."""
     from ..ops import Ops
     from ..scenarios import registry
-    from .cuda_device import CudaDevice, shipped
+    from .cuda_device import CudaDevice, NoGraphsError
     from .cuda_driver import FAULTS, CudaError, Driver
+    from .machine_code import shipped
+    from .triton_launch import TritonLaunches
 
     started = time.perf_counter()
     device: CudaDevice | None = None
@@ -71,7 +73,9 @@ def play(
             memory,
             journal,
             waiting=bool(job["waiting"]),
+            placement=str(trial["point"].get("placement", "")),
             kernels=kernels or (lambda op, target: shipped(op, target, kept)),
+            own=None if kernels else lambda: TritonLaunches(kept / "triton"),
         )
         scenario = (load or registry.load)(job["scenario"])
         outcome = scenario.run(Ops(device), trial["point"], trial["settings"], job["owners"])
@@ -83,6 +87,9 @@ def play(
         faulted = error.code in FAULTS
         status, seen = (Status.FAULT, Seen.SEEN) if faulted else (Status.UNKNOWN, seen)
         said = reason = f"{error}{_under_way(device)}"
+    except NoGraphsError as error:
+        status, said = Status.SKIPPED, str(error)
+        reason = said
     except UnsupportedError as error:
         status, said = Status.UNKNOWN, str(error)
         reason = said
@@ -92,6 +99,7 @@ def play(
     except Exception as error:
         said = reason = f"{type(error).__name__}: {error}"
         traceback.print_exc()
+    said += f"; {how}" if device and (how := device.how()) else ""
     return {
         "status": str(status),
         "reason": reason,

@@ -31,6 +31,14 @@ from .process import Children, Ending, read_results, run_child
 
 CHILD = "specrepro.repro.lanes.device_child"
 LARGEST_FILE = 1 << 30  # bytes of one file of a trial: a core dump that is not light is cut
+# Of torch, under compute-sanitizer: what it allocates for itself comes from the driver, piece by
+# piece, and not by the virtual memory calls, of which the tool takes a segment for one allocation.
+# c10/cuda/CUDAAllocatorConfig.h of torch 2.13.0 reads the second name, and the third without it.
+NO_CACHING = {
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": "1",
+    "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False",
+    "PYTORCH_ALLOC_CONF": "expandable_segments:False",
+}
 SHOWN = 3  # incidents that a line of evidence names
 
 
@@ -135,6 +143,8 @@ def environment(lane: str, gpu: Gpu, directory: Path) -> dict[str, str]:
     words |= {n: os.environ[n] for n in ("CUDA_HOME", "CUDA_PATH") if n in os.environ}
     if lane == "blocking":
         words["CUDA_LAUNCH_BLOCKING"] = "1"
+    if lane in CHECKS:
+        words |= NO_CACHING
     if lane == "coredump":
         words |= dump_environment(directory)
     return words
@@ -151,6 +161,8 @@ def with_tool(result: TrialResult, said: Weighed, ending: Ending) -> TrialResult
     status, reason = said.status, said.reason
     if ending.timed_out:
         status, reason = Status.TIMEOUT, ending.reason
+    elif result.status is Status.SKIPPED and said.status is not Status.FAULT:
+        status, reason = result.status, result.reason  # the process went no further on purpose
     elif said.status is Status.CLEAN:
         status, reason = result.status, result.reason
         if result.stopped:  # the device faulted, and the tool says nothing of it

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +154,7 @@ def read_results(
     directory: Path, trials: Sequence[Trial], ending: Ending
 ) -> tuple[TrialResult, ...]:
     """One result a trial, in order. What the file does not hold whole stays unknown."""
-    lines, complaint = _lines(directory / "result.ndjson")
+    lines, complaint = read_lines(directory / "result.ndjson")
     ended = ending.reason or complaint
     if not ended and (not lines or lines[-1].get(MARK) != len(trials)):
         ended = "the result file has no completion mark"
@@ -170,7 +170,7 @@ def read_results(
 
 def complete(directory: Path, count: int) -> bool:
     """Whether a child left a whole result file for `count` trials."""
-    lines, complaint = _lines(directory / "result.ndjson")
+    lines, complaint = read_lines(directory / "result.ndjson")
     return not complaint and len(lines) == count + 1 and lines[-1].get(MARK) == count
 
 
@@ -183,7 +183,8 @@ def played(directory: Path) -> int:
         return 0
 
 
-def _lines(path: Path) -> tuple[list[dict[str, Any]], str]:
+def read_lines(path: Path) -> tuple[list[dict[str, Any]], str]:
+    """The records of a result file as far as they are whole, and what is wrong with it or ""."""
     lines: list[dict[str, Any]] = []
     try:
         with path.open("rb") as file:
@@ -208,14 +209,15 @@ def _unknown(trial: Trial, ending: Ending, reason: str, running: bool) -> TrialR
     return TrialResult(trial, status, evidence=(Evidence("process", seen, said),), reason=said)
 
 
-def _result(trial: Trial, line: Mapping[str, Any], ended: str) -> TrialResult:
+def result_from(trial: Trial, line: Mapping[str, Any]) -> TrialResult:
+    """A result from its JSON; ValueError where that is none."""
     try:
         service = line["service"]
-        evidence = [Evidence.from_json(e) for e in line["evidence"]]
-        result = TrialResult(
+        return TrialResult(
             trial,
             Status(line["status"]),
             findings=tuple(Finding.from_json(f) for f in line["findings"]),
+            evidence=tuple(Evidence.from_json(e) for e in line["evidence"]),
             service=None if service is None else Service(**service),
             metrics=dict(line["metrics"]),
             notes=tuple(str(note) for note in line["notes"]),
@@ -225,7 +227,14 @@ def _result(trial: Trial, line: Mapping[str, Any], ended: str) -> TrialResult:
             stopped=bool(line["stopped"]),
             seconds=float(line["seconds"]),
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _result(trial: Trial, line: Mapping[str, Any], ended: str) -> TrialResult:
+    try:
+        result = result_from(trial, line)
+    except ValueError as error:
         said = f"the result cannot be read: {error}"
         return TrialResult(
             trial,
@@ -234,27 +243,15 @@ def _result(trial: Trial, line: Mapping[str, Any], ended: str) -> TrialResult:
             reason=said,
         )
     state = Seen.SEEN if ended else Seen.NONE
-    evidence.append(Evidence("process", state, ended or "ended with its completion mark"))
+    process = Evidence("process", state, ended or "ended with its completion mark")
+    evidence = (*result.evidence, process)
     if ended:  # a line of a file that is not whole may be the wrong one of two
         return TrialResult(
             trial,
             Status.UNKNOWN,
             findings=result.findings,
-            evidence=tuple(evidence),
+            evidence=evidence,
             reason=ended,
             seconds=result.seconds,
         )
-    return TrialResult(
-        trial,
-        result.status,
-        findings=result.findings,
-        evidence=tuple(evidence),
-        service=result.service,
-        metrics=result.metrics,
-        notes=result.notes,
-        who=result.who,
-        tensors=result.tensors,
-        reason=result.reason,
-        stopped=result.stopped,
-        seconds=result.seconds,
-    )
+    return replace(result, evidence=evidence)

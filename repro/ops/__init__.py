@@ -1,7 +1,7 @@
 """What a scenario may call. It does not know which lane runs it; a lane is a `Device`."""
 
 from .decode import DecodeOps
-from .launch import Argument, Device, Launch, StoppedError
+from .launch import Argument, Device, Launch, StoppedError, Streaming
 from .metadata import MetadataOps
 from .state import StateOps
 from .tensor import (
@@ -31,6 +31,7 @@ __all__ = [
     "Recorder",
     "Schedule",
     "StoppedError",
+    "Streaming",
     "Tensor",
     "Timeline",
     "contiguous",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,3 +59,38 @@ class Device(Protocol):
 
     def allocate(self, name: str, size: int) -> bool:
         """Ask for `size` bytes; False where the device does not have them."""
+
+
+@runtime_checkable
+class Streaming(Protocol):
+    """What a device with streams, events and graphs of its own offers besides.
+
+    Whatever is asked of it runs on the stream named last by `use`, behind all that was asked before
+    on any stream: the order is the schedule's, and the device's own timing decides nothing. An
+    event and a graph are what `record` and `capture` gave.
+    """
+
+    def use(self, stream: str) -> None:
+        """What follows goes to this stream."""
+
+    def record(self, event: Any) -> Any:
+        """Mark this point of the stream, in `event` where that is not None; the event."""
+
+    def follow(self, event: Any) -> None:
+        """Let the stream, not the host, wait for an event."""
+
+    def wait_for(self, event: Any) -> None:
+        """Let the host wait for an event; for everything where it is None."""
+
+    def capture(self, launches: Sequence[Launch]) -> Any:
+        """A graph of these launches; none of them runs. UnsupportedError where it captures none."""
+
+    def replay(self, graph: Any, launches: Sequence[Launch]) -> None:
+        """Run a captured graph once; launches: what was captured, under its numbers of now."""
+
+
+def streaming(device: object) -> Streaming | None:
+    """The device itself, or the one that it passes everything on to, where that has streams."""
+    while device is not None and not isinstance(device, Streaming):
+        device = getattr(device, "device", None)
+    return device

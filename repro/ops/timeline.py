@@ -8,7 +8,9 @@ a seed; 0 executes everything at once, as CUDA_LAUNCH_BLOCKING=1 would. What mak
   and repeats no decision of the host
 - only an event, a stream or a device synchronisation orders the host with the device
 
-In the CPU lanes this class is the schedule. On a GPU streams, events and graphs are the real ones.
+This class is the schedule, in every lane. A device with streams, events and graphs of its own
+(`Streaming`) is given each piece of work when its turn comes, on its stream, and captures and
+replays a graph as one; the order is that of the schedule all the same.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .launch import Device, Launch
+from .launch import Device, Launch, streaming
 from .tensor import Array, Owners, Tensor
 
 
@@ -41,16 +44,18 @@ class Schedule:
 
 @dataclass(eq=False, slots=True)
 class Event:
-    """A mark on a stream; done once the work before it is."""
+    """A mark on a stream; done once the work before it is. own: the device's event, if any."""
 
     done: bool = False
+    own: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Captured launches, in order."""
+    """Captured launches, in order. own: the device's graph of them, if it has any."""
 
     launches: tuple[Launch, ...]
+    own: Any = None
 
 
 @dataclass(slots=True)
@@ -77,6 +82,7 @@ class Timeline:
         self.stream = "main"
         self._random = random.Random(self.schedule.seed)  # noqa: S311 - a schedule, not a secret
         self._streams: dict[str, _Stream] = {}
+        self._own = streaming(device)
         self._captured: list[Launch] | None = None
 
     # --- what a Device offers ------------------------------------------------------------------
@@ -136,6 +142,8 @@ class Timeline:
         marked = Event() if event is None else event
 
         def mark() -> None:
+            if self._own is not None:
+                marked.own = self._own.record(marked.own)
             marked.done = True
 
         self._enqueue(_Work(mark))
@@ -146,11 +154,22 @@ class Timeline:
 
         As cudaLaunchHostFunc does: it may use `Timeline.device`, and must not ask the timeline.
         """
-        self._enqueue(_Work(function))
+
+        def run() -> None:
+            if self._own is not None:  # what is before it on the stream has ended by then
+                self._own.wait_for(None)
+            function()
+
+        self._enqueue(_Work(run))
 
     def wait(self, event: Event) -> None:
         """Let the current stream, not the host, wait for an event."""
-        self._enqueue(_Work(lambda: None, waits_for=event))
+
+        def follow() -> None:
+            if self._own is not None:
+                self._own.follow(event.own)
+
+        self._enqueue(_Work(follow, waits_for=event))
 
     def synchronize(self, event: Event | None = None) -> None:
         """Let the host wait: for an event, or for all streams.
@@ -161,6 +180,8 @@ class Timeline:
         while not (event.done if event else self._idle()):
             if not self._execute_one():
                 raise RuntimeError("the device waits for an event that nothing records")
+        if self._own is not None:
+            self._own.wait_for(event.own if event else None)
 
     def _idle(self) -> bool:
         return not any(stream.queue for stream in self._streams.values())
@@ -176,7 +197,9 @@ class Timeline:
         graphs: list[Graph] = []
         try:
             yield graphs
-            graphs.append(Graph(tuple(self._captured)))
+            launches = tuple(self._captured)
+            own = self._own.capture(launches) if self._own is not None and launches else None
+            graphs.append(Graph(launches, own))
         finally:
             self._captured = None
 
@@ -194,14 +217,20 @@ class Timeline:
         graph; ValueError if a launch has another number of rows.
         """
         rows = None if requests is None else np.asarray(requests, np.int32)
+        again = []
         for launch in graph.launches:
             labels = launch.requests if rows is None else rows
             if labels is not None and labels.shape != (launch.grid[0],):
                 raise ValueError(
                     f"{launch.op}: {launch.grid[0]} rows, but requests for {labels.shape}"
                 )
-            again = replace(launch, index=number(), step=step, requests=labels)
-            self._enqueue(_Work(partial(self.device.launch, again)))
+            again.append(replace(launch, index=number(), step=step, requests=labels))
+        works: list[Callable[[], None]] = [partial(self.device.launch, one) for one in again]
+        if self._own is not None and graph.own is not None:
+            # as many pieces of work as elsewhere, so that a seed draws the same schedule
+            works = [partial(self._own.replay, graph.own, again), *[_nothing] * (len(again) - 1)]
+        for work in works:
+            self._enqueue(_Work(work))
 
     def _refuse_in_capture(self, what: str) -> None:
         if self._captured is not None:
@@ -222,12 +251,18 @@ class Timeline:
     def _execute_one(self) -> bool:
         """Execute the head of one stream that is ready, drawn by the seed; False if none is."""
         ready = [
-            stream
-            for stream in self._streams.values()
+            (name, stream)
+            for name, stream in self._streams.items()
             if stream.queue and (not (e := stream.queue[0].waits_for) or e.done)
         ]
         if not ready:
             return False
-        stream = ready[0] if len(ready) == 1 else self._random.choice(ready)
+        name, stream = ready[0] if len(ready) == 1 else self._random.choice(ready)
+        if self._own is not None:
+            self._own.use(name)
         stream.queue.popleft().run()
         return True
+
+
+def _nothing() -> None:
+    """A piece of work that another one has done already."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import json
 import os
 import shutil
@@ -16,13 +15,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-LAUNCHED = ctypes.CFUNCTYPE(
+NOTED = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.c_char_p,
     ctypes.POINTER(ctypes.c_uint),
     ctypes.POINTER(ctypes.c_void_p),
 )
+RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
 ILLEGAL_ADDRESS = 700
+# Types of kernel parameters: bytes that the driver reads of each.
+SCALARS = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "fp32": ctypes.c_float}
 
 
 @pytest.fixture(scope="session")
@@ -46,83 +48,101 @@ def libcuda(library: Path) -> Any:
     return ctypes.CDLL(str(library))
 
 
+@dataclass(frozen=True)
+class Noted:
+    """A launch as it was asked for. arguments: by name; of a pointer, the address."""
+
+    op: str
+    shape: tuple[int, ...]
+    arguments: dict[str, Any]
+
+
 @dataclass
 class Card:
-    """The made-up device. Its kernels are executed by the emulator on what its memory holds.
-
-    device: the one whose launches these are; found among all objects where a test set none.
-    """
+    """The made-up device. Its kernels are executed by the emulator on what its memory holds: what
+    is mapped behind a tensor can be touched, what is not ends the context."""
 
     library: Any
     folder: Path | None = None  # of a trial's process, where it leaves what it saw
     wrong: list[Any] = field(default_factory=list)
-    launches: list[str] = field(default_factory=list)
-    device: Any = None
-    callback: Any = None
+    launches: list[str] = field(default_factory=list)  # in the order in which they ran
+    noted: list[Noted] = field(default_factory=list)  # in the order in which they were asked for
+    callbacks: tuple[Any, Any] | None = None
 
     def reset(self) -> None:
-        self.callback = LAUNCHED(self.launched)
-        self.library.fake_reset(self.callback)
+        self.library.fake_end.restype = ctypes.c_uint64
+        self.library.fake_end.argtypes = (ctypes.c_uint64,)
+        self.callbacks = NOTED(self.note), RUN(self.run)
+        self.library.fake_reset(*self.callbacks)
 
-    def launched(self, entry: bytes, shape: Any, parameters: Any) -> int:
+    def note(self, entry: bytes, shape: Any, parameters: Any) -> int:
+        """Read a launch's arguments, as the driver does when it is asked for one; its number."""
+        from specrepro.repro import compiled
+
+        kernel = compiled.load(entry.decode())
+        arguments: dict[str, Any] = {}
+        for place, parameter in enumerate(kernel.manifest.parameters):
+            kind = SCALARS.get(parameter.type, ctypes.c_uint64)
+            arguments[parameter.name] = ctypes.cast(parameters[place], ctypes.POINTER(kind))[0]
+        shaped = tuple(shape[n] for n in range(7))
+        self.noted.append(Noted(kernel.manifest.op, shaped, arguments))
+        return len(self.noted) - 1
+
+    def run(self, number: int) -> int:
         """Execute a launch; 700 where it touched what is not mapped."""
         from specrepro.repro import compiled
         from specrepro.repro.emulator.launch import Buffer, launch
         from specrepro.repro.lanes.emulator import CHECKS
-        from specrepro.repro.ops import Tensor
 
-        device = self.device or next(one for one in gc.get_objects() if _is_device(one))
-        current = device.under_way[-1]
-        kernel = compiled.load(current.op)
-        assert kernel.manifest.entry == entry.decode()
-        arguments: list[Any] = []
-        for place, parameter in enumerate(kernel.manifest.parameters):
-            raw = parameters[place]
-            given = current.args.get(parameter.name)
-            if isinstance(given, Tensor):
-                address = ctypes.cast(raw, ctypes.POINTER(ctypes.c_uint64))[0]
-                size = given.data.nbytes
-                memory = (ctypes.c_uint8 * max(1, size)).from_address(address)
-                data = np.frombuffer(memory, np.uint8, size).view(given.dtype)
-                arguments.append(Buffer(given.name, data, given.owners, given.behind))
-            elif parameter.type == "fp32":
-                arguments.append(ctypes.cast(raw, ctypes.POINTER(ctypes.c_float))[0])
-            elif parameter.type == "i32":
-                arguments.append(ctypes.cast(raw, ctypes.POINTER(ctypes.c_int32))[0])
+        asked = self.noted[number]
+        kernel = compiled.load(asked.op)
+        given: list[Any] = []
+        tensors: dict[str, Any] = {}
+        for parameter in kernel.manifest.parameters:
+            value = asked.arguments[parameter.name]
+            if parameter.type in SCALARS:
+                given.append(value)
+            elif not value:
+                given.append(None)
             else:
-                pointer = ctypes.cast(raw, ctypes.POINTER(ctypes.c_uint64))[0]
-                assert pointer == 0
-                arguments.append(None)
+                dtype = compiled.DTYPES.get(parameter.type[1:], np.dtype(np.uint16))
+                tensors[parameter.name] = self.memory(value, dtype)
+                given.append(Buffer(parameter.name, tensors[parameter.name], None, None))
         report = launch(
             kernel.parsed(),
-            grid=tuple(shape[n] for n in range(3)),
-            block=tuple(shape[n] for n in range(3, 6)),
-            args=arguments,
-            shared_bytes=shape[6],
-            requests=current.requests,
+            grid=asked.shape[:3],
+            block=asked.shape[3:6],
+            args=given,
+            shared_bytes=asked.shape[6],
+            requests=None,
             checks=CHECKS,
         )
-        self.launches.append(current.op)
+        self.launches.append(asked.op)
         bad = [one for one in report.accesses if one.kind.startswith("out_of_bounds")]
         self.wrong += bad
-        unstated = [one for one in bad if "stated" not in (one.lands_in or "")]
-        if unstated and self.folder is not None:
-            self.tell(kernel.manifest.entry, unstated, device, current)
-        return ILLEGAL_ADDRESS if unstated else 0
+        if bad and self.folder is not None:
+            self.tell(kernel.manifest.entry, bad, asked, tensors)
+        return ILLEGAL_ADDRESS if bad else 0
 
-    def tell(self, entry: str, accesses: list[Any], device: Any, current: Any) -> None:
+    def memory(self, address: int, dtype: Any) -> Any:
+        """All that is mapped from an address on, as elements of a type."""
+        size = (self.library.fake_end(address) - address) // dtype.itemsize * dtype.itemsize
+        if size <= 0:  # unmapped: the first access is a fault
+            return np.empty(0, dtype)
+        return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8).view(dtype)
+
+    def tell(self, entry: str, accesses: list[Any], asked: Noted, tensors: dict[str, Any]) -> None:
         """Leave what compute-sanitizer would see, and a core dump where one is asked for."""
         assert self.folder is not None
-        tensors = {value.name: value for value in current.args.values() if hasattr(value, "name")}
+        widths = {name: data.itemsize for name, data in tensors.items()}
         with (self.folder / "device.ndjson").open("w") as out:
             for one in accesses:
-                tensor = tensors[one.buffer]
-                base = device._memory.address(tensor)
+                base, width = asked.arguments[one.buffer], widths[one.buffer]
                 for element in one.elements:
                     line = {
                         "direction": "read" if "read" in one.kind else "write",
-                        "address": base + int(element) * tensor.dtype.itemsize,
-                        "width": tensor.dtype.itemsize,
+                        "address": base + int(element) * width,
+                        "width": width,
                         "entry": entry,
                         "file": one.file,
                         "line": one.line,
@@ -141,13 +161,9 @@ class Card:
             os.abort()
 
 
-def _is_device(one: object) -> bool:
-    return type(one).__name__ == "CudaDevice" and hasattr(one, "under_way")
-
-
 @pytest.fixture
 def card(libcuda: Any) -> Iterator[Card]:
     made = Card(libcuda)
     made.reset()
     yield made
-    libcuda.fake_reset(LAUNCHED())
+    libcuda.fake_reset(NOTED(), RUN())

@@ -31,7 +31,6 @@ def made(card: Any, *, waiting: bool = False) -> tuple[CudaDevice, io.StringIO]:
         waiting=waiting,
         kernels=lambda op, _: compiled.load(op),
     )
-    card.device = device
     return device, text
 
 
@@ -74,8 +73,9 @@ def test_what_a_scenario_states_to_lie_behind_is_there(card: Any) -> None:
 
     device, text = made(card)
     behind = np.array([70, 71], np.int32)
-    device.tensor("x", np.arange(4, dtype=np.int32), behind=behind)
+    tensor = device.tensor("x", np.arange(4, dtype=np.int32), behind=behind)
     (placed,) = journal(text).placed
+    assert device.read(tensor).tolist() == [0, 1, 2, 3]
     assert (ctypes.c_int32 * 6).from_address(placed.address)[:] == [0, 1, 2, 3, 70, 71]
 
 
@@ -121,7 +121,10 @@ def load(name: str) -> Any:
         ("mtp-tail-overflow", "fixed"),
         ("draft-length-gate", "inherited"),
         ("mtp-plan-buffer-race", "fence"),
+        ("mtp-plan-buffer-race", "same_layout"),
+        ("stale-draft-metadata", "faulty"),
         ("stale-draft-metadata", "rebuild_in_place"),
+        ("stale-draft-metadata", "frozen_column"),
         ("gdn-pipeline-state", "correct"),
     ],
 )
@@ -163,7 +166,7 @@ def test_waiting_behind_each_launch_names_the_one_that_faulted(card: Any) -> Non
 
 
 def test_a_captured_graph_reads_what_its_pointers_hold_by_then(card: Any) -> None:
-    device, _ = made(card)
+    device, text = made(card)
     timeline = Timeline(device)
     ops = Ops(timeline)
     source = timeline.tensor("source", np.array([[1, 2]], np.int32))
@@ -174,6 +177,9 @@ def test_a_captured_graph_reads_what_its_pointers_hold_by_then(card: Any) -> Non
     timeline.write(source, np.array([[8, 9]]))
     timeline.replay(graphs[0], ops.number, None)
     assert timeline.read(out).tolist() == [[8, 9]]
+    assert card.library.fake_graph_launches() == 1
+    assert [one.index for one in journal(text).launched] == [1]  # the captured one never ran
+    assert device.how() == "1 graphs captured by the driver, replayed 1 times"
 
 
 def test_without_a_driver_it_is_said() -> None:

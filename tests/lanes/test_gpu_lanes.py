@@ -148,14 +148,8 @@ def test_without_the_tool_its_lane_alone_says_why(box: Box) -> None:
 
 
 def test_a_core_dump_names_the_kernel_and_is_kept_only_if_asked(box: Box) -> None:
-    from specrepro.repro.case import shipped
-
-    text = (Path(shipped.__file__).parents[2] / "cases" / "mtp-tail-overflow.yaml").read_text()
-    lanes = "lanes: [reference, emulator, plain, blocking, memcheck]"
-    assert lanes in text
-    case = box.folder / "mine.yaml"
-    case.write_text(text.replace(lanes, "lanes: [reference, coredump]"))
-    words = (str(case), "--variant", "faulty", "--set", "seq_len=63")
+    words = ("mtp-tail-overflow", "--variant", "faulty", "--set", "seq_len=63")
+    words += ("--lane", "reference", "--lane", "coredump")
     trial = box.trials(box.run(*words))["faulty", "coredump"]
     assert trial["status"] == "fault", trial
     said = [e["detail"] for e in trial["evidence"] if e["source"] == "core dump"]

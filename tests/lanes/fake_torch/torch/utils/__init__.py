@@ -1,0 +1,3 @@
+"""torch.utils."""
+
+from . import dlpack as dlpack
