@@ -55,6 +55,9 @@ class DefectPart(_Part):
     latent: bool = Field(
         False, description="no supported settings are known in which it acts: shown, not counted"
     )
+    no_engine: Line | None = Field(
+        None, description="why no experiment on an engine can answer it (depth engine)"
+    )
 
 
 class CheckPart(_Part):
@@ -79,6 +82,7 @@ class CheckPart(_Part):
                 tuple(map(_route, part.acts)),
                 part.latent,
                 tuple(one.route() for one in part.kernel),
+                part.no_engine or "",
             )
             for name, part in self.defects.items()
         )

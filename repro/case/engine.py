@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, Strict
@@ -66,8 +67,8 @@ class ControlPart(_Part):
     served: bool = Field(False, description="asked over HTTP, behind the engine's own server")
 
 
-class EnginePart(_Part):
-    """An experiment on a whole engine."""
+class ExperimentPart(_Part):
+    """An experiment on a whole engine, with the oracle that judges it."""
 
     oracle: str = Field(
         json_schema_extra={"enum": list(ORACLES)}, description="what is measured and judged"
@@ -117,36 +118,67 @@ class EnginePart(_Part):
         )
 
 
+class EnginePart(ExperimentPart):
+    """The experiment of a case on a whole engine, and others that take another oracle."""
+
+    also: Annotated[tuple[ExperimentPart, ...], Strict(False)] = Field(
+        (), description="further experiments, each with an oracle of its own"
+    )
+
+    def record(self) -> EngineSpec:
+        return replace(super().record(), also=tuple(part.record() for part in self.also))
+
+
 def _settings(given: Mapping[str, Scalar]) -> dict[str, exposure.Value]:
     return {name: value for name, value in given.items() if isinstance(value, str | int)}
 
 
 def problems(part: EnginePart, defects: Mapping[str, object]) -> Iterator[Problem]:
     """Names that there are not, and values that they cannot have."""
+    decided: set[str] = set()
+    controls: set[str] = set()
+    parts: list[tuple[Place, ExperimentPart]] = [(PLACE, part)]
+    parts += [((*PLACE, "also", index), one) for index, one in enumerate(part.also)]
+    for where, one in parts:
+        yield from _experiment(where, one, defects)
+        for name in one.defects:
+            if name in decided:
+                message = "is decided by another experiment already"
+                yield Problem((*where, "defects", name), f"{quoted(name)} {message}")
+            decided.add(name)
+        for index, control in enumerate(one.controls):
+            if control.id in controls:
+                place: Place = (*where, "controls", index, "id")
+                yield Problem(place, f"{quoted(control.id)} stands here for a second time")
+            controls.add(control.id)
+
+
+def _experiment(
+    where: Place, part: ExperimentPart, defects: Mapping[str, object]
+) -> Iterator[Problem]:
     if part.oracle not in ORACLES:
-        yield _unknown((*PLACE, "oracle"), "oracle", part.oracle, ORACLES)
+        yield _unknown((*where, "oracle"), "oracle", part.oracle, ORACLES)
         return
-    yield from _values((*PLACE, "arguments"), part.arguments, ARGUMENTS, "argument")
+    yield from _values((*where, "arguments"), part.arguments, ARGUMENTS, "argument")
+    for name in ORACLES[part.oracle].needs:
+        if name not in part.arguments:
+            yield Problem((*where, "arguments"), f"oracle {part.oracle} needs {name}")
     numbers = ORACLES[part.oracle].numbers
-    yield from _values((*PLACE, "requests"), part.requests, numbers, f"number of {part.oracle}")
+    yield from _values((*where, "requests"), part.requests, numbers, f"number of {part.oracle}")
     for name in part.overrides:
         if name not in OVERRIDES:
             known = dict.fromkeys(OVERRIDES)
-            yield _unknown((*PLACE, "overrides", name), "override", name, known)
-    yield from _checkpoint(part.checkpoint)
+            yield _unknown((*where, "overrides", name), "override", name, known)
+    yield from _checkpoint(where, part.checkpoint)
     for name, settings in part.defects.items():
-        place: Place = (*PLACE, "defects", name)
+        place: Place = (*where, "defects", name)
         if name not in defects:
             yield _unknown(place, "defect", name, defects)
         yield from _named(place, settings, part.oracle, least=1)
     if not part.defects and not part.controls:
-        yield Problem(PLACE, "has neither `defects` to decide nor `controls` to run")
-    seen: set[str] = set()
+        yield Problem(where, "has neither `defects` to decide nor `controls` to run")
     for index, control in enumerate(part.controls):
-        place = (*PLACE, "controls", index)
-        if control.id in seen:
-            yield Problem((*place, "id"), f"{quoted(control.id)} stands here for a second time")
-        seen.add(control.id)
+        place = (*where, "controls", index)
         if control.expect not in SIGNS:
             message = f"must be one of {', '.join(SIGNS)}, not {quoted(control.expect)}"
             yield Problem((*place, "expect"), message, nearest(control.expect, SIGNS))
@@ -170,10 +202,10 @@ def _values(
             yield Problem((*place, name), *refusal)
 
 
-def _checkpoint(part: CheckpointPart | None) -> Iterator[Problem]:
+def _checkpoint(where: Place, part: CheckpointPart | None) -> Iterator[Problem]:
     if part is None:
         return
-    place: Place = (*PLACE, "checkpoint")
+    place: Place = (*where, "checkpoint")
     if part.family not in FAMILIES:
         yield _unknown((*place, "family"), "family", part.family, FAMILIES)
     elif part.kind not in FAMILIES[part.family]:

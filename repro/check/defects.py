@@ -46,13 +46,14 @@ class Route:
 class Defect:
     """A code fault. routes: as the source says it; kernel: as the build's kernels do, which may
     name facts of the source too. latent: no supported settings are known in which it acts; it is
-    shown, and counts only where it is asked for by name."""
+    shown, and counts only where it is asked for by name. no_engine: why no engine answers it."""
 
     id: str
     says: str
     routes: tuple[Route, ...]
     latent: bool = False
     kernel: tuple[Route, ...] = ()
+    no_engine: str = ""
 
     @property
     def probes(self) -> tuple[str, ...]:

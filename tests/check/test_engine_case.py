@@ -70,6 +70,29 @@ def test_an_experiment_that_decides_and_shows_nothing_is_refused(tmp_path: Path)
         load_case(path)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "key", "words"),
+    [
+        ("oracle: one_token_chunk", "oracle: one_tok", "check.engine.also[1].oracle", "unknown"),
+        ("kind: canary", "kind: plain", "check.engine.also[0].checkpoint.kind", "unknown kind"),
+        ("          num_gpu_blocks_override: 12\n", "", "check.engine.also[1].arguments", "needs"),
+        ("          one-token-chunk: {", "          zero-draft-rows: {", "check.engine", "already"),
+    ],
+)
+def test_further_experiments_of_a_case_are_checked_as_the_first_is(
+    old: str, new: str, key: str, words: str, tmp_path: Path
+) -> None:
+    text = SHIPPED["gdn-pipeline-state"].read_text(encoding="utf-8")
+    before, also, after = text.partition("    also:\n      - oracle")
+    assert old in after
+    path = tmp_path / "gdn-pipeline-state.yaml"
+    path.write_text(before + also + after.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(CaseError) as error:
+        load_case(path)
+    assert (error.value.key or "").startswith(key)
+    assert words in str(error.value)
+
+
 def test_every_oracle_is_declared_and_played() -> None:
     for name in ORACLES:
         assert callable(oracle(name).judge)

@@ -24,6 +24,9 @@ ARGUMENTS: Mapping[str, Parameter] = {
         "3,3,3", str, choices=("2,4,3", "3,3,3", "4,2,3", "2,2,2", "1,3,2"), doc="layers by stage"
     ),
     "block_size": Parameter(0, int, low=1, high=1024, doc="tokens in a KV block"),
+    "num_gpu_blocks_override": Parameter(
+        16, int, low=4, high=1 << 20, doc="KV blocks in the pool, whatever there is room for"
+    ),
     "dtype": Parameter(
         "float32", str, choices=("float32", "bfloat16", "float16", "auto"), doc="of weights"
     ),
@@ -44,7 +47,7 @@ OVERRIDES = (
 # family → kinds. Of a hybrid `length` is the number of its layers.
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "mimo": ("plain", "length_canary", "slot_canary"),
-    "gdn_hybrid": ("random",),
+    "gdn_hybrid": ("random", "canary"),
 }
 SIGNS = ("seen", "not seen")
 # changes to an engine that are made on purpose, each to show that an oracle sees what it brings
@@ -59,11 +62,12 @@ CHANGES: Mapping[str, str] = {
 @dataclass(frozen=True, slots=True)
 class Oracle:
     """numbers: what `requests` of a case may set. settings: those of the engine that it can bring
-    about, besides k."""
+    about, besides k. needs: arguments that a case must give."""
 
     doc: str
     numbers: Mapping[str, Parameter]
     settings: tuple[str, ...]
+    needs: tuple[str, ...] = ()
 
 
 ORACLES: Mapping[str, Oracle] = {
@@ -103,6 +107,21 @@ ORACLES: Mapping[str, Oracle] = {
             "new": Parameter(24, int, low=1, high=4096, doc="tokens made after each"),
         },
         ("pp", "runner", "async", "prefix_caching"),
+    ),
+    "one_token_chunk": Oracle(
+        "whether a prompt of one token starts from the recurrent state in a block used before",
+        {
+            "prompts": Parameter(8, int, low=1, high=64, doc="prompts of one token"),
+            "new": Parameter(4, int, low=1, high=256, doc="tokens made after each prompt"),
+        },
+        ("runner", "async", "prefix_caching"),
+        needs=("num_gpu_blocks_override",),
+    ),
+    "zero_draft_rows": Oracle(
+        "whether a step without drafts goes on from the recurrent state of the accepted ones",
+        {"steps": Parameter(7, int, low=1, high=64, doc="steps with drafts before it")},
+        ("runner", "async", "prefix_caching"),
+        needs=("max_model_len",),
     ),
     "stale_metadata": Oracle(
         "acceptance by the position of a draft in its step, with two canaries",
@@ -145,7 +164,8 @@ class EngineSpec:
     """What a case says: which oracle, on what model, with which arguments and numbers.
 
     overrides: of `--hf-overrides`. defects: id → the settings in which it is looked for.
-    checkpoint: None where the user must name a model.
+    checkpoint: None where the user must name a model. also: further experiments of the case, each
+    with an oracle of its own; those have no more.
     """
 
     oracle: str
@@ -156,6 +176,12 @@ class EngineSpec:
     numbers: Mapping[str, int] = field(default_factory=dict)
     defects: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     controls: tuple[Control, ...] = ()
+    also: tuple[EngineSpec, ...] = ()
+
+    @property
+    def all(self) -> tuple[EngineSpec, ...]:
+        """Every experiment of the case."""
+        return (self, *self.also)
 
     def number(self, name: str) -> int:
         """One of the oracle's numbers, as the case has it or by default."""

@@ -13,9 +13,11 @@ from .declare import EngineSpec
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """Settings to bring an engine into. decides: ids of defects. expect: of a control, what it must
-    show; "" for one that decides. change: made to the engine on purpose."""
+    """Settings to bring an engine into. spec: what is played then. decides: ids of defects. expect:
+    of a control, what it must show; "" for one that decides. change: made to the engine on
+    purpose."""
 
+    spec: EngineSpec
     id: str
     title: str
     settings: Mapping[str, Value]
@@ -42,18 +44,30 @@ def experiments(
     A setting that is fixed takes the place of the one in which a defect is looked for, so one
     experiment may decide several.
     """
+    counted = _counted(spec, defects, question)
+    each = [_experiments(one, counted, question, controls) for one in spec.all]
+    return [
+        *(e for some in each for e in some if not e.expect),
+        *(e for some in each for e in some if e.expect),
+    ]
+
+
+def _experiments(
+    spec: EngineSpec, counted: Sequence[str], question: Question, controls: bool
+) -> list[Experiment]:
     found: dict[tuple[tuple[str, Value], ...], Experiment] = {}
-    for defect in _counted(spec, defects, question):
+    for defect in counted:
         if defect not in spec.defects:
             continue
         settings = {**spec.defects[defect], **question.fixed}
         key = tuple(sorted(settings.items()))
         before = found[key].decides if key in found else ()
         decides = (*before, defect)
-        found[key] = Experiment("-".join(decides), ", ".join(decides), settings, decides)
+        found[key] = Experiment(spec, "-".join(decides), ", ".join(decides), settings, decides)
     base = {**next(iter(spec.defects.values()), {}), **question.fixed}
     more = [
         Experiment(
+            spec,
             f"control-{c.id}",
             c.title,
             {**base, **c.settings},
@@ -63,15 +77,20 @@ def experiments(
         )
         for c in spec.controls
     ]
-    # where no defect can be decided, what there is to see are the controls
-    return [*found.values(), *(more if controls or not spec.defects else ())]
+    # an experiment that decides nothing has only its controls to show
+    shown = controls or not (spec.defects or question.defects)
+    return [*found.values(), *(more if shown else ())]
 
 
 def _counted(spec: EngineSpec, defects: Sequence[Defect], question: Question) -> list[str]:
     """Defects that are judged: those asked for, else those that an experiment answers."""
     if question.defects:
         return list(question.defects)
-    return [d.id for d in defects if d.id in spec.defects and not d.latent]
+    return [d.id for d in defects if d.id in _decided(spec) and not d.latent]
+
+
+def _decided(spec: EngineSpec) -> set[str]:
+    return {name for one in spec.all for name in one.defects}
 
 
 def judge(
@@ -84,7 +103,7 @@ def judge(
     standings: list[Standing] = []
     for defect in defects:
         one = next((d for d in done if defect.id in d.experiment.decides), None)
-        asked = defect.id in spec.defects
+        asked = defect.id in _decided(spec)
         standings.append(_standing(defect, one, defect.id in counted, asked))
         if one is not None and one.answer.sign is Sign.SEEN and defect.id in counted:
             # a number is what was tried, not the least that is needed
@@ -109,7 +128,10 @@ def judge(
 
 def _standing(defect: Defect, done: Done | None, counted: bool, asked: bool) -> Standing:
     if done is None:
-        why = "not asked" if asked else "no experiment on an engine answers it; --depth source does"
+        why = "not asked"
+        if not asked:
+            why = defect.no_engine or "no experiment on an engine answers it"
+            why += "; --depth source does"
         reason = f"{defect.id}: {why}"
         return Standing(defect.id, "unknown", counted, reason)
     answer = done.answer

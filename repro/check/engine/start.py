@@ -16,6 +16,7 @@ from ...records import Scalar
 from ..exposure import Value
 from . import process
 from .declare import ORACLES, Checkpoint, EngineSpec
+from .tokens import CYCLE
 
 RECORDS = ("draft",)  # what the draft model is fed, pass by pass
 
@@ -166,7 +167,11 @@ def write(start: Start, folder: Path, model: Path | None) -> None:
     elif start.checkpoint is None:
         raise UsageError("the case has no model of its own", hint="--model DIR names one")
     elif start.checkpoint.family == "gdn_hybrid":
-        make = {"folder": str(target), "layers": start.checkpoint.length}
+        make = {
+            "folder": str(target),
+            "layers": start.checkpoint.length,
+            "cycle": CYCLE if start.checkpoint.kind == "canary" else None,
+        }
     else:
         from .checkpoints import write_mimo
 

@@ -6,10 +6,10 @@ interpreter is told where it lies (`process.py`). Everything that is seen goes t
 is missing. What the engine prints goes where it goes.
 
 The job: {"observations": path, "arguments": keywords of vllm.LLM, "override": {"form": "callable",
-"values": {…}} or null, "make": {"folder", "layers"} of a hybrid or null, "interpret": bool,
-"change": name or null, "served": bool, "record": [names], "batches": [{"id", "requests": [{"id",
-"prompt": [tokens], "new": number}]}], "searches": [{"id", "prompt": [tokens], "low", "high",
-"new"}]}. Written for Python 3.9 and newer.
+"values": {…}} or null, "make": {"folder", "layers", "cycle": the text or null} of a hybrid or null,
+"interpret": bool, "change": name or null, "served": bool, "record": [names], "batches": [{"id",
+"requests": [{"id", "prompt": [tokens], "new": number}]}], "searches": [{"id", "prompt": [tokens],
+"low", "high", "new"}]}. Written for Python 3.9 and newer.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ class Engine:
             "async_scheduling": ask("scheduler_config.async_scheduling"),
             "prefix_caching": ask("cache_config.enable_prefix_caching"),
             "block_size": ask("cache_config.block_size"),
+            "num_gpu_blocks": ask("cache_config.num_gpu_blocks"),
             "enforce_eager": ask("model_config.enforce_eager"),
             "dtype": str(getattr(getattr(config, "model_config", None), "dtype", "")),
             "device": str(getattr(getattr(config, "device_config", None), "device_type", "")),
@@ -172,6 +173,18 @@ def search(engine: Any, seen: Observations, asked: dict[str, Any]) -> None:
 RUNNER = "engine_core.engine_core.model_executor.driver_worker.worker.model_runner"
 
 
+def write_model(folder: str, layers: int, cycle: list[int] | None) -> None:
+    """Write a hybrid; with a text, one that knows it."""
+    if cycle is None:
+        from .hybrid import write_hybrid
+
+        write_hybrid(folder, layers)
+    else:
+        from .canary import write_canary
+
+        write_canary(folder, layers, cycle)
+
+
 def arguments(job: dict[str, Any]) -> dict[str, Any]:
     """Keywords of LLM. A callable override cannot be written in JSON: it is made here."""
     given = dict(job["arguments"])
@@ -232,9 +245,7 @@ def main(path: str) -> int:
     engine: Any = None
     try:
         if job.get("make"):
-            from .hybrid import write_hybrid
-
-            write_hybrid(job["make"]["folder"], job["make"]["layers"])
+            write_model(**job["make"])
         if job.get("interpret"):
             interpret_triton()
         engine = Server(job, seen) if job.get("served") else Engine(job, seen)

@@ -11,7 +11,14 @@ from ...exposure import Value
 from ..answer import Answer, Played
 from ..declare import EngineSpec
 from ..start import Start
-from . import draft_gate, gdn_pipeline, mtp_tail, stale_metadata
+from . import (
+    draft_gate,
+    gdn_pipeline,
+    mtp_tail,
+    one_token_chunk,
+    stale_metadata,
+    zero_draft_rows,
+)
 
 
 class Oracle(Protocol):
@@ -42,7 +49,9 @@ _ORACLES: Mapping[str, Oracle] = {
     "draft_gate": draft_gate,
     "gdn_pipeline": gdn_pipeline,
     "mtp_tail": mtp_tail,
+    "one_token_chunk": one_token_chunk,
     "stale_metadata": stale_metadata,
+    "zero_draft_rows": zero_draft_rows,
 }
 
 
