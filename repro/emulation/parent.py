@@ -175,6 +175,7 @@ def _record(
             "arguments": str(request.arguments.path),
             "buffers": result.get("buffers", []),
             "instructions": result.get("instructions"),
+            "decided": result.get("decided"),
         },
         "checks": list(result.get("checks", [])),
         "unchecked": list(result.get("unchecked", [])),

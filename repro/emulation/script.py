@@ -10,13 +10,16 @@ import json
 import runpy
 import sys
 import traceback
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
+from ..emulator.checks import INITIALISED
 from ..errors import SpecreproError
 from ..lanes.child import end_with_parent
 from ..records import to_json
 from .accesses import chosen, named
+from .made_empty import told_of_empty
 from .session import Emulation
 from .triton_device import TritonLaunch, installed
 
@@ -51,7 +54,9 @@ def main(arguments: list[str]) -> int:
                     _line(out, {"launch": launch, "findings": found, "warnings": said})
 
         made, left_out = named(run.checks, owners=False)
-        status, error, hint = _run(script, rest, launched, Path(journal).parent)
+        looked_at = INITIALISED in run.checks
+        with told_of_empty(run.made_empty) if looked_at else nullcontext():
+            status, error, hint = _run(script, rest, launched, Path(journal).parent)
         sys.stdout.flush()
         _line(
             out,

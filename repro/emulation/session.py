@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from ..errors import Exit, SpecreproError, UsageError
 from ..records import Finding
 from .accesses import Warned, chosen, warnings
 from .element_types import TYPES, element_type
+from .made_empty import told_of_empty
 from .memory import aligned, encode
 from .numpy_pointer import Region, Storages, region
 from .triton_device import TritonLaunch, installed
@@ -91,6 +92,12 @@ class Emulation:
         self._unwritten.declare(array)
         return array
 
+    def made_empty(self, array: Any) -> None:
+        """Note an array that was just made and that nobody has written; nothing where no launch
+        could take it. It is filled with bytes drawn by lot.
+        """
+        self._unwritten.made(array)
+
     def report(self) -> str:
         """A line a finding; "" where there is none."""
         return "\n".join(located(one, self.tensors.get(one.tensor or "")) for one in self.findings)
@@ -127,18 +134,21 @@ class Emulation:
 
 
 @contextmanager
-def emulate(*, raise_on_finding: bool = True, skip: Collection[str] = ()) -> Iterator[Emulation]:
+def emulate(
+    *, raise_on_finding: bool = True, skip: Collection[str] = (), empty: bool = False
+) -> Iterator[Emulation]:
     """Run Triton launches in the emulator while the context is open.
 
     Kernels take numpy arrays and CPU torch tensors and write them in place. A pointer may touch its
     array from its first to its last element. The first configuration of an autotuned kernel is
     taken. raise_on_finding: FindingsError at the launch that did it; else see `findings` later.
     skip: checks that are not made (repro/emulator/checks.py has the names). Arrays count as written
-    but for those given to `Emulation.uninitialised`. What kernels print goes
-    to stdout. UnsupportedError for what the emulator does not execute.
+    but for those given to `Emulation.uninitialised` and, with empty=True, those that numpy's and
+    torch's `empty` and its like make meanwhile. What kernels print goes to stdout.
+    UnsupportedError for what the emulator does not execute.
     """
     run = Emulation(raise_on_finding, chosen(skip))
-    with installed(run.launched):
+    with told_of_empty(run.made_empty) if empty else nullcontext(), installed(run.launched):
         yield run
 
 

@@ -125,6 +125,7 @@ class Access:
             updates=updates,
             keeps=keeps,
         )
+        builder.sites[id(builder.instruction)] = self.site
         builder.grain = min(builder.grain, width.bit_length() - 1)
 
     def lanes(self, file: File) -> tuple[Array, Lanes] | None:

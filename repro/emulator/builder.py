@@ -25,6 +25,7 @@ from .ptx import (
     Symbol,
 )
 from .rounding import canonical
+from .sites import Site
 from .statics import parameter_address, variable_address
 
 SPECIAL_DTYPES: dict[str, DType] = {
@@ -81,6 +82,7 @@ class Builder:
         self.fast: list[Op] = []
         self.slow: list[Op] = []
         self.predicate: int | None = None
+        self.sites: dict[int, Site] = {}
         self.grain = 4  # log2 of the bytes of the narrowest access
         self.instruction = kernel.body[0]
         locals_ = [v for v in kernel.variables.values() if v.space == "local"]

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import LaunchRefusedError
 from ..ops import Owners
 from . import checks as checking
+from .affine.decide import decided
 from .dtypes import DTYPES, UNSIGNED, Array, DType
 from .geometry import WARP, Geometry, Triple, geometry
 from .global_races import GlobalRaces, watch
@@ -83,13 +84,16 @@ def launch(
     stop_at_first: bool = False,
     max_instructions: int = MAX_INSTRUCTIONS,
     checks: frozenset[str] = checking.DEFAULT,
+    outputs: bool = True,
 ) -> LaunchReport:
     """Execute `kernel` for all threads, in place on the buffers.
 
     args: in parameter order; None, and what is missing at the end, is null; structures are bytes.
     Variables of the module keep what is written to them for as long as `kernel` lives.
     shared_bytes: dynamic shared memory of a block. requests: int32[grid x], the request each block
-    column works for. checks: of checks.ALL, those to make besides the limits.
+    column works for. checks: of checks.ALL, those to make besides the limits. outputs: False where
+    only the findings are wanted: blocks are then not executed if they can be decided all at once,
+    and what the buffers hold afterwards means nothing.
     UnsupportedError before anything runs where the kernel holds what is not executed, and while it
     runs after max_instructions or where threads wait for each other for ever. LaunchRefusedError
     for arguments that no launch could have.
@@ -103,13 +107,23 @@ def launch(
     for number in program.addressed:
         variables.append(parameter_storage(kernel, number, values[number]))
     checks = checking.chosen(checks)
+    memory = (buffers + variables, values)
+    if not outputs and not stop_at_first:
+        shape = (grid, block, shared_bytes)
+        recorder = Recorder(requests, stop_at_first=False, checks=checks)
+        steps = decided(kernel, program, shape, memory, recorder)
+        if steps is not None:
+            found = recorder.accesses(buffers)
+            blocks = grid[0] * grid[1] * grid[2]
+            return LaunchReport(
+                found, steps, checks=checks, invented=program.invented, decided=blocks
+            )
     recorder = Recorder(requests, stop_at_first=stop_at_first, checks=checks)
     for storage in variables:
         storage.watch = None  # it may be of an earlier launch, which they outlive
     watched: list[GlobalRaces] = []
     if checking.GLOBAL_RACE in checks and grid != (1, 1, 1):
         watched = watch(buffers + variables, recorder.warnings, program.grain)
-    memory = (buffers + variables, values)
     instructions = 0
     lanes: Geometry | None = None
     for first, count in _batches(program, grid, block, shared_bytes):

@@ -62,6 +62,7 @@ def lower(kernel: Kernel) -> Program:
         builder.grain,
         tuple(sorted(builder.invented)),
         builder.brought,
+        builder.sites,
     )
 
 

@@ -217,7 +217,7 @@ class Memory:
     ) -> list[Piece]:
         """The same for the accesses `which` (None: all), to one storage or to none."""
         if storage is None:
-            self._wrong(_outside(site, None), site, None, addresses, lanes)
+            self._wrong(kind_outside(site, None), site, None, addresses, lanes)
             return []
         if storage.frozen and site.writes:
             _refuse(storage, site)
@@ -238,7 +238,7 @@ class Memory:
         beyond = (outside & ~wrong if misaligned.size else outside).nonzero()[0]
         if beyond.size:
             far = offsets[beyond]
-            self._wrong(_outside(site, storage), site, storage, far, lanes[beyond])
+            self._wrong(kind_outside(site, storage), site, storage, far, lanes[beyond])
             pieces += self._behind(site, storage, far, beyond if which is None else which[beyond])
         good = (~(outside | wrong)).nonzero()[0]
         if good.size:
@@ -329,7 +329,8 @@ def _refuse(storage: Storage, site: Site) -> NoReturn:
     )
 
 
-def _outside(site: Site, storage: Storage | None) -> Kind:
+def kind_outside(site: Site, storage: Storage | None) -> Kind:
+    """What an access that is not within `storage` (None: any) is."""
     if storage is not None and storage.base >> TAG_BITS == SHARED_TAG:
         return Kind.SHARED_OUT_OF_BOUNDS
     return Kind.OUT_OF_BOUNDS_WRITE if site.writes else Kind.OUT_OF_BOUNDS_READ

@@ -8,12 +8,13 @@ for all, `slow` with results merged into those of the threads that are elsewhere
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from .dtypes import DType
 from .ptx import Instruction
+from .sites import Site
 
 File = list[Any]  # the register file
 Op = Callable[[File], None]
@@ -69,6 +70,7 @@ class Program:
     shared_static, local_bytes: bytes a block, a thread. addressed: parameters whose address is
     taken. grain: log2 of the bytes of the narrowest access. invented: special registers that it
     reads and whose values are made up. brought: slot of what barriers of some threads collected.
+    sites: by the identity of its instruction, each access that is the only one of its own.
     """
 
     blocks: tuple[Block, ...]
@@ -81,3 +83,4 @@ class Program:
     grain: int = 0
     invented: tuple[str, ...] = ()
     brought: int | None = None
+    sites: Mapping[int, Site] = field(default_factory=dict)

@@ -56,7 +56,8 @@ class LaunchReport:
 
     printed: what its threads printed, in the order in which they did. warnings: races between its
     blocks. checks: those that were on (checks.py), `bounds` among them. invented: special registers
-    that were read and whose values say nothing, such as clocks.
+    that were read and whose values say nothing, such as clocks. decided: blocks that were not
+    executed, because one look at the kernel told what all of them do.
     """
 
     accesses: tuple[WrongAccess, ...]
@@ -65,6 +66,7 @@ class LaunchReport:
     warnings: tuple[GlobalRace, ...] = ()
     checks: frozenset[str] = frozenset()
     invented: tuple[str, ...] = ()
+    decided: int = 0
 
 
 class StopLaunch(Exception):

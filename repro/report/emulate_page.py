@@ -74,6 +74,11 @@ def _page(record: Record, most: int | None) -> list[RenderableType]:
     printed = str(record["printed"])
     if printed:
         rows.add_row("printed", Text("\n".join(map(printable, printed.splitlines()[:most]))))
+    if launch.get("decided"):
+        blocks = f"all {launch['decided']:,} blocks" if launch["decided"] > 1 else "the block"
+        rows.add_row(
+            "how", f"one look decided about {blocks}: no address depends on what is loaded"
+        )
     for note in record["notes"]:
         rows.add_row("note", Text(printable(str(note))))
     if record["checks"]:

@@ -99,3 +99,61 @@ def test_what_cannot_be_uninitialised_is_refused_and_left_alone(array: object, s
     with emulate() as run, pytest.raises(UsageError, match=said):
         run.uninitialised(array)
     assert np.array_equal(before, np.array(array))
+
+
+def test_what_empty_makes_is_unwritten_where_that_is_asked_for(kernels: ModuleType) -> None:
+    out = np.zeros(64, np.int32)
+    with emulate(raise_on_finding=False, empty=True) as run:
+        made = np.empty(64, np.int32)
+        made[:48] = np.arange(48)
+        copied(kernels, made, out, 64)
+    assert [(f.kind, f.elements) for f in run.findings] == [(Kind.UNINITIALISED_READ, (48, 63))]
+    assert out[:48].tolist() == list(range(48))
+
+
+def test_a_like_of_an_array_and_one_that_a_kernel_filled(kernels: ModuleType) -> None:
+    x, out = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
+    with emulate(empty=True) as run:
+        middle = np.empty_like(x)
+        copied(kernels, x, middle, 64)
+        copied(kernels, middle, out, 64)
+        copied(kernels, np.full(64, -1431655766, np.int32), middle, 64)  # 0xAA in every byte
+        copied(kernels, middle, out, 64)
+    assert run.findings == []
+    assert set(out) == {-1431655766}
+
+
+def test_memory_that_another_array_got_since_counts_as_that_array(kernels: ModuleType) -> None:
+    out = np.zeros(64, np.int32)
+    with emulate(empty=True) as run:
+        for _ in range(20):
+            gone = np.empty(64, np.int32)
+            address = gone.__array_interface__["data"][0]
+            del gone
+            again = np.zeros(64, np.int32)
+            copied(kernels, again, out, 64)
+            assert address > 0
+    assert run.findings == []
+
+
+def test_arrays_that_no_launch_takes_can_still_be_made(kernels: ModuleType) -> None:
+    x, out = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
+    with emulate(empty=True) as run:
+        assert np.empty(3, object).tolist() == [None, None, None]
+        assert np.empty(0, np.int32).size == 0
+        assert np.empty((2, 3), np.complex128).shape == (2, 3)
+        copied(kernels, x, out, 64)
+    assert run.findings == []
+    assert np.empty.__module__ == "numpy"  # what was replaced is there again
+
+
+def test_a_tensor_that_torch_made_empty_is_unwritten(kernels: ModuleType) -> None:
+    torch = pytest.importorskip("torch")
+    out = torch.zeros(64, dtype=torch.int32)
+    with emulate(raise_on_finding=False, empty=True) as run:
+        made = torch.empty(64, dtype=torch.int32)
+        made[:48] = torch.arange(48, dtype=torch.int32)
+        copied(kernels, made, out, 64)
+        copied(kernels, out.new_empty(64).fill_(3), out, 64)
+    assert [(f.kind, f.elements) for f in run.findings] == [(Kind.UNINITIALISED_READ, (48, 63))]
+    assert out.tolist() == [3] * 64
