@@ -5,13 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import UsageError
 from ..escape import printable, quoted
-from .options import Json, Quiet, Runs, Verbose
+from .options import Json, Quiet, Ray, Runs, Verbose
+
+if TYPE_CHECKING:
+    from ..diagnose.chunks import Spread
 
 Logs = Annotated[
     list[str] | None,
@@ -30,6 +34,10 @@ Explain = Annotated[
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="Processes that read a folder of logs.")
 ]
+InPlace = Annotated[
+    bool,
+    typer.Option("--in-place", help="With --ray: all nodes have the folder, and no log is sent."),
+]
 FORMATS = ("page", "markdown")
 
 
@@ -38,6 +46,8 @@ def diagnose(
     format_: Format = "page",
     explain: Explain = None,
     jobs: Jobs = None,
+    ray: Ray = None,
+    in_place: InPlace = False,
     runs: Runs = None,
     json_: Json = False,
     quiet: Quiet = False,
@@ -58,11 +68,17 @@ def diagnose(
         raise UsageError("no log is named", hint="specrepro diagnose crash.log dmesg.txt")
     if format_ not in FORMATS:
         raise UsageError(f"unknown format {quoted(format_)}; there is {', '.join(FORMATS)}")
+    if in_place and ray is None:
+        raise UsageError("--in-place is about the nodes of a cluster", hint="--ray ADDRESS")
+    folders = any(Path(log).is_dir() for log in logs)
+    if ray is not None and not folders:
+        raise UsageError("--ray is for a folder of logs; a few are read here", hint="leave it out")
     from .. import store
     from ..diagnose.survey import survey
 
     with _told(quiet or json_) as told:
-        report = survey(logs, store.runs_folder(runs), jobs=jobs or _processors(), told=told)
+        spread = _spread(jobs or _processors(), ray, in_place) if folders else None
+        report = survey(logs, store.runs_folder(runs), spread=spread, told=told)
     if json_:
         print_json(report.record)
     elif format_ == "markdown":
@@ -78,6 +94,16 @@ def diagnose(
 
         print_diagnosis(console(), report.record, quiet=quiet, verbose=verbose)
     raise typer.Exit(int(report.status))
+
+
+def _spread(jobs: int, ray: str | None, in_place: bool) -> Spread | None:
+    """Where a folder of logs is read; None for here. What that needs is loaded for it alone."""
+    if jobs == 1 and ray is None:
+        return None
+    from ..diagnose.chunks import Spread
+    from ..execution.choice import Choice
+
+    return Spread(Choice(jobs, ray), in_place)
 
 
 def _processors() -> int:

@@ -7,22 +7,20 @@ the likeliest class. A log that cannot be read is counted and named, never passe
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import SpecreproError, UsageError
 from ..escape import printable, quoted
-from .facts import Clock, Fact
+from .facts import Clock, Fact, Reading
 from .record import short, signature
 from .session import diagnose
 
 EXAMPLES = 5
 # Names of files that are no logs.
 OTHERS = frozenset({".json", ".yaml", ".yml", ".py", ".png", ".jpg", ".pdf", ".safetensors"})
-CHUNK = 16  # logs handed to a process at once
 MOST_HOSTS = 20
 
 
@@ -62,16 +60,19 @@ def log_files(folder: Path) -> list[Path]:
     return found
 
 
-def look(path: str) -> Log:
-    """Read and diagnose one log; what goes wrong with it is said in the result."""
+def look(path: str, called: str | None = None) -> Log:
+    """Read and diagnose one log; what goes wrong with it is said in the result.
+
+    called: the path by which it is known, where it is read at another one.
+    """
     from .survey import read_all
 
-    name = printable(path)
+    at, name = printable(path), printable(called or path)
     try:
-        reading = read_all([Path(path)])
+        reading = _renamed(read_all([Path(path)]), at, name)
         diagnoses = [one for one in diagnose(reading) if one.found]
     except (SpecreproError, OSError) as error:
-        return Log(name, 0, (), printable(str(error)))
+        return Log(name, 0, (), printable(str(error)).replace(at, name))
     lines = sum(source.lines for source in reading.sources)
     hosts = tuple(sorted({h for source in reading.sources if (h := source.host)}))
     briefs = tuple(
@@ -81,14 +82,17 @@ def look(path: str) -> Log:
     return Log(name, lines, briefs)
 
 
-def look_at_all(paths: Sequence[Path], jobs: int) -> Iterator[Log]:
-    """The logs in order, read by `jobs` processes of this machine."""
-    names = [str(path) for path in paths]
-    if jobs <= 1 or len(names) < 2 * CHUNK:
-        yield from map(look, names)
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(look, names, chunksize=CHUNK)
+def _renamed(reading: Reading, at: str, name: str) -> Reading:
+    """A reading whose sources have the name `name`, or begin with it, in place of `at`."""
+    if at == name:
+        return reading
+    renamed = (
+        replace(source, name=name + source.name.removeprefix(at))
+        if source.name.startswith(at)
+        else source
+        for source in reading.sources
+    )
+    return replace(reading, sources=tuple(renamed))
 
 
 def clusters(briefs: Iterable[Brief]) -> list[dict[str, Any]]:

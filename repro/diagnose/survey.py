@@ -6,7 +6,7 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import store
 from ..errors import Exit, UsageError
@@ -15,6 +15,9 @@ from .facts import Reading
 from .record import SCHEMA, diagnosis_record
 from .rules import load
 from .session import diagnose
+
+if TYPE_CHECKING:
+    from .chunks import Spread
 
 Told = Callable[[str], None]
 WATCH = "watch"
@@ -30,15 +33,20 @@ class Report(NamedTuple):
 
 
 def survey(
-    arguments: Sequence[str], folder: Path, *, jobs: int = 1, told: Told = lambda line: None
+    arguments: Sequence[str],
+    folder: Path,
+    *,
+    spread: Spread | None = None,
+    told: Told = lambda line: None,
 ) -> Report:
     """Diagnose what the arguments name, and keep the run in `folder`.
 
-    UsageError for what is no log; nothing is stored then.
+    spread: where the logs of a folder are read, in this process unless it says otherwise.
+    UsageError for what is no log, ClusterError; nothing is stored then.
     """
     began = time.monotonic()
     paths, many = _paths(arguments, folder)
-    body = _many(paths, jobs, told) if many else _one(paths)
+    body = _many(paths, spread, told) if many else _one(paths)
     asked = {"logs": [str(argument) for argument in arguments]}
     path = store.create(folder, "diagnose", asked)
     record = {
@@ -113,15 +121,13 @@ def read_all(paths: Sequence[Path]) -> Reading:
     return with_claims(reading, paths, load().claims)
 
 
-def _many(paths: Sequence[Path], jobs: int, told: Told) -> dict[str, Any]:
+def _many(paths: Sequence[Path], spread: Spread | None, told: Told) -> dict[str, Any]:
     """Each log by itself; the one that stands for the most frequent incident is told in full."""
-    from .cluster import clusters, look_at_all
+    from ..execution.choice import Choice
+    from .chunks import Spread, look_at_all
+    from .cluster import clusters
 
-    logs = []
-    for number, log in enumerate(look_at_all(paths, jobs), start=1):
-        logs.append(log)
-        if number % 50 == 0:
-            told(f"{number:,} of {len(paths):,} logs")
+    logs = list(look_at_all(paths, spread or Spread(Choice()), told))
     rows = clusters(brief for log in logs for brief in log.briefs)
     example = rows[0]["sources"][0] if rows else None
     shown = next((path for path in paths if printable(str(path)) == example), paths[0])

@@ -53,6 +53,7 @@ NETWORK = (
 ENTRIES: Mapping[str, Entry] = {
     "lane": Entry(".lane:play"),
     "build": Entry("..check.asking:answer", NETWORK, apart=True),
+    "logs": Entry("..diagnose.looking:answer", apart=True),
 }
 
 
