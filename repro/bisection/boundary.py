@@ -13,6 +13,7 @@ from email import message_from_bytes
 from typing import Any
 
 from ..check.exposure import SETTINGS
+from ..escape import printable
 from .repository import SHA
 
 REPOSITORY = "https://github.com/vllm-project/vllm"
@@ -23,12 +24,14 @@ MOST_LINES = 15_000
 @dataclass(frozen=True, slots=True)
 class Side:
     """One of the two builds: its name, its record as `check` made it (None if a person decided
-    about it), files of the defect's code by path, METADATA; None for what could not be read."""
+    about it), files of the defect's code by path, METADATA; None for what could not be read.
+    defaults: rows of evidence about its defaults, where the record has none of its own."""
 
     build: str
     row: Mapping[str, Any] | None = None
     files: Mapping[str, bytes] | None = None
     metadata: bytes | None = None
+    defaults: Sequence[Mapping[str, Any]] = ()
 
 
 def boundary(before: Side, after: Side) -> dict[str, Any]:
@@ -42,7 +45,7 @@ def boundary(before: Side, after: Side) -> dict[str, Any]:
     unknown = []
     if before.row is None or after.row is None:
         unknown.append("answers and defaults: a person decided about one of the two builds")
-    unknown += _unknown_defaults(before.row, after.row)
+    unknown += _unknown_defaults(before, after)
     unknown += [
         f"files: those of {_short(side.build)} cannot be read"
         for side in (before, after)
@@ -62,7 +65,7 @@ def boundary(before: Side, after: Side) -> dict[str, Any]:
         if before.files is not None and after.files is not None
         else [],
         "answers": _answers(before.row, after.row),
-        "defaults": _defaults(before.row, after.row),
+        "defaults": _defaults(before, after),
         "dependencies": [
             {"name": name, "before": (old or {}).get(name), "after": (new or {}).get(name)}
             for name in names
@@ -70,7 +73,17 @@ def boundary(before: Side, after: Side) -> dict[str, Any]:
         ],
         "python": {"before": (old or {}).get(PYTHON), "after": (new or {}).get(PYTHON)},
         "unknown": unknown,
+        "switches": [],
+        "cross_tests": [],
     }
+
+
+def of_a_change(previous: str, build: str) -> dict[str, Any]:
+    """The part `boundary` where a change was put between the builds on purpose: what differs
+    between the releases did not make it."""
+    said = "what differs between the two releases: the boundary is of a change that was injected"
+    empty = boundary(Side(previous), Side(build))
+    return empty | {"compare": None, "unknown": [said]}
 
 
 PYTHON = "Requires-Python"
@@ -98,6 +111,28 @@ def _requirements(metadata: bytes | None) -> dict[str, str] | None:
         )
     python = {PYTHON: str(message["Requires-Python"])} if message["Requires-Python"] else {}
     return {name: "; ".join(sorted(texts)) for name, texts in found.items()} | python
+
+
+def excluded(metadata: bytes | None, name: str, version: str) -> str:
+    """What the requirements of a build say against a version of a package; "" for nothing, which
+    includes what they do not speak of."""
+    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.utils import canonicalize_name
+
+    if metadata is None:
+        return ""
+    for line in message_from_bytes(metadata).get_all("Requires-Dist", []):
+        try:
+            wanted = Requirement(str(line))
+        except InvalidRequirement:
+            continue  # the installer will say what it makes of it
+        if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
+            continue
+        if canonicalize_name(wanted.name) != name:
+            continue
+        if not wanted.specifier.contains(version, prereleases=True):
+            return printable(f"it wants {name} {wanted.specifier}")
+    return ""
 
 
 def _files(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> list[dict[str, Any]]:
@@ -137,8 +172,8 @@ def _answers(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> li
     ]
 
 
-def _defaults(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    before, after = _evidence(old), _evidence(new)
+def _defaults(old: Side, new: Side) -> list[dict[str, Any]]:
+    before, after = (_evidence(side.row, side.defaults) for side in (old, new))
     found = []
     for name, setting in SETTINGS.items():
         if setting.probe is None or not {setting.probe} <= before.keys() & after.keys():
@@ -154,8 +189,8 @@ def _defaults(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> l
     return found
 
 
-def _unknown_defaults(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> list[str]:
-    sides = [_evidence(row) for row in (old, new) if row is not None]
+def _unknown_defaults(old: Side, new: Side) -> list[str]:
+    sides = [_evidence(side.row, side.defaults) for side in (old, new)]
     return [
         f"default of {name}: not known of both builds"
         for name, setting in SETTINGS.items()
@@ -167,8 +202,10 @@ def _unknown_defaults(old: Mapping[str, Any] | None, new: Mapping[str, Any] | No
     ]
 
 
-def _evidence(row: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any]]:
-    rows: Sequence[Mapping[str, Any]] = row["evidence"] if row else ()
+def _evidence(
+    row: Mapping[str, Any] | None, more: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Mapping[str, Any]]:
+    rows: Sequence[Mapping[str, Any]] = [*(row["evidence"] if row else ()), *more]
     found: dict[str, Mapping[str, Any]] = {}
     for one in rows:
         found.setdefault(str(one["probe"]), one)

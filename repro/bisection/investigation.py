@@ -8,24 +8,28 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from .. import store
 from ..check.builds import Builds
-from ..check.depth import Asked, Told
+from ..check.depth import Asked, Told, evidence_record
+from ..check.exposure import PROBES
 from ..check.probes import load
 from ..check.settings import read_settings
-from ..check.source import members
+from ..check.source import look, members
+from ..check.tree import Tree
 from ..check.web import Web
 from ..errors import Exit, InterruptedRunError, UntestableError, UsageError
 from ..escape import printable
-from . import session
-from .boundary import Side, boundary
+from . import aftermath, session
+from .boundary import Side, boundary, of_a_change
 from .candidates import Line, release_line
 from .commit_index import CommitIndex
 from .commits import End, between
+from .crew import Crew, crew
 from .groups import counted
 from .journal import Journal
 from .plan import READ, Plan, about, identity
@@ -34,10 +38,8 @@ from .record import Stage, bisect_record, status
 from .repository import Repository
 from .session import Quest, Shown
 from .timeline import states
-from .trials import Bench, LineBuilds, row_of
+from .trials import PROJECT, Bench, LineBuilds, row_of
 from .verdicts import Infra, Observation
-
-PROJECT = "vllm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +73,19 @@ def investigate(
         line = release_line(builds.files(), PROJECT, plan.wish)
         return {"line": session.kept(Quest(session.RELEASES, line, plan.options, plan.scan))}
 
-    path, _ = session.take_up(folder, identity(plan), prepare, anew=anew)
+    path, _ = session.take_up(
+        folder, identity(plan), prepare, anew=anew, finished=bool(plan.closer)
+    )
     with store.held(path):
         request = store.request(path)
         # what a case asks for information only is left out: a search reads many builds
         asked = Asked(plan.case, part.records(), (), plan.question, plan.seconds, told, path)
-        benches = [
-            Bench(depth, asked, LineBuilds(own, repository, PROJECT), path)
-            for depth, own in (
-                (plan.depth, builds),
-                *((helper.depth, helper.builds) for helper in plan.helpers),
-            )
-        ]
+        opener = LineBuilds(builds, repository, PROJECT)
         try:
-            stages, found = _search(plan, benches, request, repository, told, shown)
+            with _crew(plan, path, told) as together:
+                bench = Bench(plan.depth, asked, opener, path, plan.place, together)
+                stages, found = _search(plan, bench, request, repository, told, shown)
+                more, whole = _closer(plan, bench, stages, found, told, shown)
         except KeyboardInterrupt as error:
             raise InterruptedRunError(
                 "stopped; what was tried is kept", hint=f"the same command goes on: {plan.again}"
@@ -95,40 +96,50 @@ def investigate(
                 where=printable(str(path)),
                 hint="with room there, the same command goes on",
             ) from error
-        each = [own.traffic for own in (builds, *(helper.builds for helper in plan.helpers))]
-        traffic = sum(count for count, _ in each), sum(size for _, size in each)
+        requests, received = builds.traffic
+        if together is not None:
+            requests, received = requests + together.requests, received + together.received
         record = bisect_record(
-            about(plan, path, request, time.monotonic() - began, traffic),
+            about(plan, path, request, time.monotonic() - began, (requests, received)),
             stages,
             found,
             scan=plan.scan,
+            more=more,
         )
-        if stages[-1].result.ending not in {Ending.INFRA, Ending.BUDGET}:
+        if whole and stages[-1].result.ending not in {Ending.INFRA, Ending.BUDGET}:
             store.finish(path, record)
     return Report(record, status(stages))
 
 
+def _crew(plan: Plan, folder: Path, told: Told) -> AbstractContextManager[Crew | None]:
+    """Who runs trials apart, where that is asked for."""
+    if plan.apart is None:
+        return nullcontext()
+    return crew(plan.apart.how, plan.apart.choice, folder, plan.repo, told)
+
+
 def _search(
     plan: Plan,
-    benches: Sequence[Bench],
+    bench: Bench,
     request: Mapping[str, Any],
     repository: Repository | None,
     told: Told,
     shown: Shown,
 ) -> tuple[list[Stage], dict[str, Any] | None]:
     line = session.restored(request["line"]).line
-    stages = [_stage(Quest(session.RELEASES, line, plan.options, plan.scan), benches, told, shown)]
+    stages = [_stage(Quest(session.RELEASES, line, plan.options, plan.scan), bench, told, shown)]
     first = stages[0].result
     located = first.kind in {Kind.FIRST_BAD, Kind.FIRST_GOOD}
     if repository is not None and located:
-        stages.append(_commits(plan, benches, stages[0], repository, told, shown))
+        stages.append(_commits(plan, bench, stages[0], repository, told, shown))
     last = next((s for s in reversed(stages) if s.result.kind is not Kind.NONE), None)
     if last is None or last.result.build is None or last.result.previous is None:
         return stages, None
     if plan.injected is not None:
         # what differs between two releases did not make a boundary that was put between them
-        return stages, None
-    before, after = (_side(benches[0], last, b) for b in (last.result.previous, last.result.build))
+        empty = of_a_change(last.result.previous, last.result.build)
+        return stages, empty if plan.closer else None
+    before, after = (_side(bench, last, b) for b in (last.result.previous, last.result.build))
     found = boundary(before, after)
     if repository is not None and last.name != session.RELEASES:
         note = next(c.note for c in last.line.candidates if c.build == last.result.build)
@@ -137,9 +148,31 @@ def _search(
     return stages, found
 
 
-def _stage(quest: Quest, benches: Sequence[Bench], told: Told, shown: Shown) -> Stage:
-    journal, result = session.search(quest, benches, told, shown)
-    return stage_of(quest, journal, result, benches[0].folder)
+def _closer(
+    plan: Plan,
+    bench: Bench,
+    stages: Sequence[Stage],
+    found: dict[str, Any] | None,
+    told: Told,
+    shown: Shown,
+) -> tuple[list[Stage], bool]:
+    """Put what carries the fault into `found`, if that is asked. Its trials; whether all is had."""
+    if not plan.closer or found is None:
+        return [], True
+    last = next(stage for stage in reversed(stages) if stage.result.kind is not Kind.NONE)
+    both = aftermath.pair(last, found["defaults"])
+    if both is None:
+        found["unknown"].append("what carries the fault: the boundary is not confirmed")
+        return [], True
+    closer = aftermath.look_closer(plan.closer, both, last, bench, plan.options, told, shown)
+    for name, rows in closer.parts.items():
+        found[name] += rows
+    return [closer.stage], closer.whole
+
+
+def _stage(quest: Quest, bench: Bench, told: Told, shown: Shown) -> Stage:
+    journal, result = session.search(quest, bench, told, shown)
+    return stage_of(quest, journal, result, bench.folder)
 
 
 def stage_of(quest: Quest, journal: Journal, result: Result, folder: Path) -> Stage:
@@ -161,7 +194,7 @@ def stage_of(quest: Quest, journal: Journal, result: Result, folder: Path) -> St
 
 def _commits(
     plan: Plan,
-    benches: Sequence[Bench],
+    bench: Bench,
     releases: Stage,
     repository: Repository,
     told: Told,
@@ -171,7 +204,6 @@ def _commits(
     old, new = releases.result.previous or "", releases.result.build or ""
     name = f"commit-{old}-{new}"
     options = replace(plan.options, find=releases.find, ends_given=True)
-    bench = benches[0]
     kept = bench.folder / f"{name}.json"
     if kept.is_file():
         line = session.restored(json.loads(kept.read_text(encoding="utf-8"))).line
@@ -202,7 +234,7 @@ def _commits(
             result = Result(Kind.NONE, ending, notes=(str(error),))
             return Stage("commit", Line(()), releases.find, (), {}, result)
         store.write_json(kept, session.kept(Quest(name, line, options)))
-    return replace(_stage(Quest(name, line, options), benches, told, shown), name="commit")
+    return replace(_stage(Quest(name, line, options), bench, told, shown), name="commit")
 
 
 def _end(stage: Stage, build: str) -> End:
@@ -237,9 +269,19 @@ def _side(bench: Bench, stage: Stage, build: str) -> Side:
             about = [n for n in tree.find("METADATA") if n.endswith(".dist-info/METADATA")]
             tree.fetch([*names, *about])
             files = {name: tree.read(name) for name in names}
-            return Side(build, row, files, tree.read(about[0]) if len(about) == 1 else None)
+            metadata = tree.read(about[0]) if len(about) == 1 else None
+            return Side(build, row, files, metadata, _defaults(tree, row))
         finally:
             tree.close()
     except UntestableError:
         # `boundary` says that the files could not be read
         return Side(build, row)
+
+
+def _defaults(tree: Tree, row: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """What the code says of a build's defaults, where its trial did not ask it: an engine that was
+    started tells of the settings it came up with alone."""
+    if row is None or {one["probe"] for one in row["evidence"]} & set(PROBES):
+        return []
+    readings = look(tree, PROBES).readings
+    return [evidence_record(None, "", None, reading) for reading in readings.values()]

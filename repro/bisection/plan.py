@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import __version__
 from ..case import LoadedCase
-from ..check.builds import Builds
+from ..check.apart import Apart
 from ..check.defects import Question
 from ..check.depth import Depth
 from ..check.web import shown as shown_url
+from ..errors import UsageError
 from ..run_record import environment
+from .aftermath import Wanted
 from .candidates import Wish
 from .commit_index import PUBLIC
 from .question import Options
+from .verdicts import Place
+
+if TYPE_CHECKING:
+    from ..check.environments.session import Environments
 
 COMMAND = "bisect"
 # Depths at which one trial decides.
@@ -26,20 +32,13 @@ READ = {"source"}
 
 
 @dataclass(frozen=True, slots=True)
-class Helper:
-    """A depth and builds of its own, for trials beside those of the plan's."""
-
-    depth: Depth
-    builds: Builds
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """What a command line asks. again: that command line. options: how to search releases.
     seconds: of one trial, None for what the depth allows. commit_index, variant: where wheels of
     commits are, and which. model: the user's, which the depth tries builds with. injected: the
-    change that the depth makes to some builds on purpose, {change, says, from, to}. helpers: one
-    for each trial beyond the first that may run at the same time."""
+    change that the depth makes to some builds on purpose, {change, says, from, to}. apart: how
+    trials run as tasks, None for one after the other here. place: where this process is. closer:
+    what to ask about a boundary that was confirmed."""
 
     case: LoadedCase
     depth: Depth
@@ -54,7 +53,9 @@ class Plan:
     seconds: float | None = None
     model: Path | None = None
     injected: Mapping[str, Any] | None = None
-    helpers: Sequence[Helper] = ()
+    apart: Apart | None = None
+    place: Place | None = None
+    closer: Wanted = field(default_factory=Wanted)
 
 
 def wheels_at(depth: str, repo: Path | None, given: str | None) -> str | None:
@@ -63,6 +64,24 @@ def wheels_at(depth: str, repo: Path | None, given: str | None) -> str | None:
     if given or repo is None or depth in READ:
         return given
     return PUBLIC
+
+
+def wanted(plan: Plan, *, switches: bool, environments: Environments | None) -> Wanted:
+    """What to ask about the boundary. environments: where builds with the packages of the other one
+    are made, None for none. UsageError at a depth that starts no engine."""
+    from ..check.engine.depth import EngineDepth
+    from ..check.engine.variations import Crossing
+    from ..check.engine.variations import switches as every
+
+    part = plan.case.case.check
+    if not isinstance(plan.depth, EngineDepth) or part is None or part.engine is None:
+        raise UsageError(
+            "--switches and --cross-test are for an engine that runs", hint="--depth engine"
+        )
+    return Wanted(
+        tuple(every(part.engine.record(), plan.question)) if switches else (),
+        Crossing(plan.depth, environments) if environments is not None else None,
+    )
 
 
 def identity(plan: Plan) -> dict[str, Any]:
@@ -94,6 +113,7 @@ def identity(plan: Plan) -> dict[str, Any]:
         **({"deterministic": True} if plan.options.deterministic else {}),
         **({"model": str(plan.model.absolute())} if plan.model else {}),
         **({"injected": dict(plan.injected)} if plan.injected else {}),
+        **({"mix_hosts": True} if plan.options.mix_hosts else {}),
     }
 
 

@@ -77,8 +77,10 @@ def bisect_record(
     boundary: Mapping[str, Any] | None,
     *,
     scan: bool,
+    more: Sequence[Stage] = (),
 ) -> dict[str, Any]:
-    """The whole record. about: run, environment, case and what was asked. The result is that of the
+    """The whole record. about: run, environment, case and what was asked. more: trials besides
+    those of the lines. The result is that of the
     last stage which has one, so that a boundary between releases is not lost where the commits
     between them tell nothing."""
     told = [stage for stage in stages if stage.result.kind is not Kind.NONE] or [stages[0]]
@@ -100,7 +102,7 @@ def bisect_record(
             }
             for stage in stages
         ],
-        "trials": [row for stage in stages for row in _trials(stage)],
+        "trials": [row for stage in (*stages, *more) for row in _trials(stage)],
         "boundary": None if boundary is None else dict(boundary),
     }
 

@@ -19,9 +19,10 @@ from .. import store
 from ..check.depth import Told
 from ..errors import RunNotFoundError, UsageError
 from ..records import to_json
-from . import crew, trials
+from . import trials
 from .candidates import Candidate, Line
 from .costs import Costs
+from .crew import play_batch
 from .groups import deciding, left_out
 from .journal import Journal
 from .plan import COMMAND
@@ -46,6 +47,7 @@ SCAN_TRIALS = 2  # of a build, where the machine or the network failed
 SCAN_FAILURES = 4  # of them in a row, at which a scan stops
 
 MOST_SAID = 90  # characters of a reason in a line
+HERE = "here"  # the node of this machine
 SHORT = 1.0  # seconds of making ready, below which they are not told
 MINUTES = 600  # seconds from which a time is told in minutes
 # Takes one line for a person about a trial that ended.
@@ -53,16 +55,24 @@ Shown = Callable[[str], None]
 
 
 def take_up(
-    folder: Path, asked: Mapping[str, Any], prepare: Callable[[], Mapping[str, Any]], *, anew: bool
+    folder: Path,
+    asked: Mapping[str, Any],
+    prepare: Callable[[], Mapping[str, Any]],
+    *,
+    anew: bool,
+    finished: bool = False,
 ) -> tuple[Path, bool]:
     """The run directory of what is asked, and whether it was begun before.
 
-    `prepare` says what else to keep of a new one. anew: leave one that was begun alone.
+    `prepare` says what else to keep of a new one. anew: leave one that was begun alone. finished:
+    take up one that has its result too, to ask more about it; it is open again then.
     """
     key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    states = {"cut off", "finished"} if finished else {"cut off"}
     if not anew:
         for run in store.stored(folder):
-            if run.command == COMMAND and run.state == "cut off" and _key(run.path) == key:
+            if run.command == COMMAND and run.state in states and _key(run.path) == key:
+                (run.path / store.RESULT).unlink(missing_ok=True)
                 return run.path, True
     request = {"key": key, "asked": dict(asked), **prepare()}
     return store.create(folder, COMMAND, request), False
@@ -117,22 +127,21 @@ def restored(record: Mapping[str, Any]) -> Quest:
         ) from error
 
 
-def search(
-    quest: Quest, benches: Sequence[Bench], told: Told, shown: Shown
-) -> tuple[Journal, Result]:
+def search(quest: Quest, bench: Bench, told: Told, shown: Shown) -> tuple[Journal, Result]:
     """Try builds until there is a result; every trial is in the journal before the next step is
-    decided. benches: as many as trials may run at once, of one session.
+    decided.
 
     Errors: UsageError where the journal is of another search; OSError where it cannot be written.
     """
-    folder = benches[0].folder
+    folder = bench.folder
     journal = open_journal(folder, quest)
     journal.append(Opened())
     engine = engine_of(quest, journal)
     candidates = {candidate.build: candidate for candidate in quest.line.candidates}
     while not isinstance(step := next_step(quest, engine), Result):
         told(", ".join(f"{trial.build[:12]} ({trial.purpose})" for trial in step))
-        with closing(crew.play(benches, step, candidates)) as ended:
+        chosen = None if quest.options.mix_hosts else deciding(engine.events)
+        with closing(play_batch(bench, step, candidates, chosen)) as ended:
             for seen in ended:
                 journal.append(seen)
                 engine.add(seen)
@@ -221,13 +230,23 @@ def narrowed(quest: Quest, engine: Search, seen: Observation, injected: str = ""
             what = f"untestable   {said}"
         case Infra(reason=said):
             what = f"failed   {said}"
-    line = f"{seen.build[:12]:<12}  {what[:MOST_SAID]}   {seen.seconds:.1f} s"
+    line = f"{seen.build[:12]:<12}  {what[:MOST_SAID]}   {seen.seconds:.1f} s{_where(seen)}"
     if why := not_counted(engine, seen):
         line += f"   {why}"
     if seen.setup >= SHORT:
         line += f" and {seen.setup:.1f} s for its environment"
     left = _left(quest, engine)
     return f"{line}   · {left}" if left else line
+
+
+def _where(seen: Observation) -> str:
+    """The node of a trial and its GPU, "" for one of this machine without."""
+    place = seen.place
+    if place is None or (place.node == HERE and not place.gpu):
+        return ""
+    return " on " + " ".join(
+        part for part in (f"node {place.node}" * (place.node != HERE), place.gpu) if part
+    )
 
 
 def not_counted(engine: Search, seen: Observation) -> str:

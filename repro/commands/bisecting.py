@@ -6,6 +6,7 @@ import shlex
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +26,7 @@ from .looking import (
     With,
     Yanked,
 )
-from .options import Json, OneCase, Quiet, Runs, Timeout, Verbose, assignments
+from .options import Json, OneCase, Quiet, Ray, Runs, Timeout, Verbose, assignments
 
 GoodEnd = Annotated[
     str | None,
@@ -92,8 +93,24 @@ MostTrials = Annotated[
 Jobs = Annotated[
     int, typer.Option("--jobs", metavar="N", min=1, max=64, help="Try N builds at once.")
 ]
+MixHosts = Annotated[
+    bool,
+    typer.Option("--mix-hosts", help="Weigh trials of different GPUs and drivers together."),
+]
 Restart = Annotated[
     bool, typer.Option("--restart", help="Begin anew, although the same search was begun before.")
+]
+Switches = Annotated[
+    bool,
+    typer.Option(
+        "--switches", help="Depth engine: which switch of the engine carries it at the boundary."
+    ),
+]
+CrossTest = Annotated[
+    bool,
+    typer.Option(
+        "--cross-test", help="Depth engine: try each build with the packages of the other."
+    ),
 ]
 # options that say nothing where they are as they are without being given
 DEFAULTS = {"depth": "source", "confidence": 0.99, "jobs": 1}
@@ -117,6 +134,8 @@ def bisect(
     default_only: DefaultOnly = False,
     model: Model = None,
     inject: Inject = None,
+    switches: Switches = False,
+    cross_test: CrossTest = False,
     deterministic: Deterministic = False,
     pre: Pre = False,
     yanked: Yanked = False,
@@ -127,6 +146,8 @@ def bisect(
     budget: Budget = None,
     max_trials: MostTrials = None,
     jobs: Jobs = 1,
+    ray: Ray = None,
+    mix_hosts: MixHosts = False,
     restart: Restart = False,
     cache: Cache = None,
     offline: Offline = False,
@@ -142,12 +163,17 @@ def bisect(
     from ..bisection.candidates import Wish, direction
     from ..bisection.costs import READING, Costs
     from ..bisection.investigation import investigate
-    from ..bisection.plan import EXACT, Helper, Plan, wheels_at
+    from ..bisection.plan import EXACT, Plan, wanted, wheels_at
     from ..bisection.question import Find, Options
+    from ..bisection.trials import as_place
     from ..case import load_cases
     from ..check import survey
+    from ..check.apart import Apart, How, at_home
     from ..check.builds import Builds
+    from ..check.depths import depth_of
     from ..check.engine.injection import injection
+    from ..check.environments.session import Environments
+    from ..execution.choice import Choice
     from ..report.bisect_document import bisect_document
     from ..report.bisect_page import print_bisect
     from ..report.console import console, print_json
@@ -162,7 +188,6 @@ def bisect(
         raise UsageError(f"{quoted(case)} holds {len(loaded)} cases; bisect takes one")
     question = survey.questions(loaded[0], defect or (), _fixed(with_, pin), default_only)
     sought = direction(good, bad, Find(SOUGHT[find]) if find else None, scan=scan)
-    from ..check.depths import depth_of
     first_bad = sought is Find.FIRST_BAD
     oldest, newest = (good, bad) if first_bad else (bad, good)
     options = Options(
@@ -174,28 +199,28 @@ def bisect(
         budget_seconds=budget,
         budget_trials=max_trials,
         jobs=jobs,
+        mix_hosts=mix_hosts,
         costs=READING if depth in EXACT else Costs(),
     )
     # a cancelled job gets SIGTERM: it ends as an interrupt does, with the line to resume
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if jobs > 1 and depth == "engine":
-        _several_engines()
+    if ray is not None and (switches or cross_test):
+        raise UsageError(
+            "--switches and --cross-test are tried on this machine, and its trials are not those "
+            "of a cluster",
+            hint="ask them without --ray",
+        )
     with _narrowing(quiet or json_) as (told, shown), ExitStack() as held:
-        benches = [
-            (
-                depth_of(depth, model=model, inject=inject, cache=cache, told=told),
-                held.enter_context(
-                    Builds(
-                        cache=cache,
-                        offline=offline,
-                        allow_full_download=allow_full_download,
-                        told=told,
-                    )
-                ),
+        looking = depth_of(depth, model=model, inject=inject, cache=cache, told=told)
+        builds = held.enter_context(
+            Builds(
+                cache=cache,
+                offline=offline,
+                allow_full_download=allow_full_download,
+                told=told,
             )
-            for _ in range(jobs)
-        ]
-        (looking, builds), *others = benches
+        )
+        how = How(depth, model, False, inject, False, cache, offline, allow_full_download)
         plan = Plan(
             case=loaded[0],
             depth=looking,
@@ -210,8 +235,12 @@ def bisect(
             seconds=timeout,
             model=model,
             injected=injection(inject).record() if inject else None,
-            helpers=[Helper(door, own) for door, own in others],
+            apart=Apart(how, Choice(jobs, ray)) if ray is not None or jobs > 1 else None,
+            place=as_place(at_home(depth)),
         )
+        if switches or cross_test:
+            beside = held.enter_context(Environments(told=told)) if cross_test else None
+            plan = replace(plan, closer=wanted(plan, switches=switches, environments=beside))
         folder = store.runs_folder(runs)
         report = investigate(plan, builds, folder, anew=restart, told=told, shown=shown)
     path = Path(report.record["run"]["path"]) / "report.md"
@@ -221,17 +250,6 @@ def bisect(
     else:
         print_bisect(console(), report.record, quiet=quiet, verbose=verbose)
     raise typer.Exit(int(report.status))
-
-
-def _several_engines() -> None:
-    """UsageError where engines would run on one GPU at the same time: each takes all of it."""
-    from ..check.environments.session import default_package
-
-    if default_package() == "vllm":
-        raise UsageError(
-            "engines on a GPU are tried one at a time: each takes its memory",
-            hint="leave --jobs out",
-        )
 
 
 def _fixed(with_: list[str] | None, pin: list[str] | None) -> dict[str, str]:
@@ -275,9 +293,9 @@ def _again(given: Mapping[str, Any]) -> str:
     words = ["specrepro", "bisect", str(given["case"])]
     for name in (
         "good", "bad", "find", "vllm", "scan", "depth", "defect", "with_", "pin", "default_only",
-        "model", "inject", "deterministic", "pre", "yanked", "repo", "commit_index", "variant",
-        "confidence", "budget", "max_trials", "jobs", "cache", "offline", "allow_full_download",
-        "timeout", "runs",
+        "model", "inject", "switches", "cross_test", "deterministic", "pre", "yanked", "repo",
+        "commit_index", "variant", "confidence", "budget", "max_trials", "jobs", "ray",
+        "mix_hosts", "cache", "offline", "allow_full_download", "timeout", "runs",
     ):  # fmt: skip
         option, value = "--" + name.strip("_").replace("_", "-"), given[name]
         if value is True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .bisect_page import changed, injected, name, outcome, wanted
+from .bisect_page import changed, crossed, injected, name, outcome, switches, varied, wanted
 from .document import (
     Block,
     Bullets,
@@ -104,8 +104,9 @@ def _boundary(boundary: Record) -> Iterator[Block]:
     rows: list[tuple[str, Line]] = []
     if commit := boundary.get("commit"):
         rows.append(("commit", (Mono(str(commit["sha"])), " ", Mono(str(commit["subject"])))))
-    compare = str(boundary["compare"])
-    rows.append(("compare", (Link(compare.rpartition("/")[2], compare),)))
+    if boundary["compare"]:
+        compare = str(boundary["compare"])
+        rows.append(("compare", (Link(compare.rpartition("/")[2], compare),)))
     python = boundary["python"]
     if python["before"] != python["after"]:
         rows.append(("Python", (f"{python['before']} → {python['after']}",)))
@@ -137,6 +138,18 @@ def _boundary(boundary: Record) -> Iterator[Block]:
     if needs := boundary["dependencies"]:
         cells = [[(Mono(str(need["name"])),), (wanted(need),)] for need in needs]
         yield Section("Dependencies", [Table(("package", "wanted"), cells)])
+    for title, tried in (
+        ("Switches of the engine", switches(boundary)),
+        ("Each build with packages of the other", crossed(boundary)),
+    ):
+        if tried:
+            yield Section(title, [Bullets([_varied(row) for row in tried])])
+
+
+def _varied(row: Record) -> Line:
+    said = varied(row)
+    count = f" ({row['trials']} trial{'s'[: row['trials'] != 1]})" if row["trials"] else ""
+    return (Strong(said) if row["carries"] else said, count)
 
 
 def _timeline(record: Record, stage: Record) -> list[Moment]:

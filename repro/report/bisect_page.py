@@ -182,7 +182,8 @@ def _boundary(boundary: Record, *, verbose: bool) -> Iterator[tuple[str, Rendera
     if commit := boundary.get("commit"):
         line = {True: "on the main line", False: "on a release's branch", None: ""}
         yield "commit", Text(printable(f"{commit['subject']}   {line[commit['on_main']]}".strip()))
-    yield "compare", Text(printable(boundary["compare"]), "cyan")
+    if boundary["compare"]:
+        yield "compare", Text(printable(boundary["compare"]), "cyan")
     for word, answer in _first("answers", boundary["answers"]):
         said = f"{answer['probe']}: {_value(answer['before'])} → {_value(answer['after'])}"
         where = printable(str(answer["where"]["after"] or ""))
@@ -201,8 +202,38 @@ def _boundary(boundary: Record, *, verbose: bool) -> Iterator[tuple[str, Rendera
     python = boundary["python"]
     if python["before"] != python["after"]:
         yield "python", Text(printable(f"{python['before']} → {python['after']}"))
+    for kind, rows in (("switches", switches(boundary)), ("packages", crossed(boundary))):
+        for word, row in _first(kind, rows):
+            yield word, Text(printable(varied(row)), "bold" if row["carries"] else "")
     for word, said in _first("unknown", boundary["unknown"]):
         yield word, Text(printable(said), "yellow")
+
+
+def switches(boundary: Record) -> Sequence[Record]:
+    """The variations of switches; none in a record of before there were any."""
+    rows: Sequence[Record] = boundary.get("switches", ())
+    return rows
+
+
+def crossed(boundary: Record) -> Sequence[Record]:
+    """The builds that were tried with packages of the other one; as above."""
+    rows: Sequence[Record] = boundary.get("cross_tests", ())
+    return rows
+
+
+def varied(row: Record) -> str:
+    """A variation of a build at the boundary, what came of it, and what that says."""
+    changes = [f"{one} {value}" for one, value in row["changes"].items()]
+    some = ", ".join(changes[:MOST_SHOWN]) + (", …" if len(changes) > MOST_SHOWN else "")
+    fault = {"shown": "shows the fault", "not shown": "does not show the fault"}
+    came = fault.get(row["fault"], f"not known: {row['reason']}")
+    if row["fault"] == "not shown" and row["chance"]:
+        came += f", but for a chance of {row['chance']:.1%}"
+    if row["carries"]:
+        came += ": the fault goes with it"
+        if row["moved"]:
+            came += f", and the default of {', '.join(row['moved'])} moved here"
+    return f"{name(row['build'])} with {some}: {came}"
 
 
 def _first(word: str, things: Sequence[Any]) -> Iterator[tuple[str, Any]]:

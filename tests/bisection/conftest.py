@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,14 +78,24 @@ class Engine:
         }  # fmt: skip
 
     def release(
-        self, version: str, state: str, *, needs: str = "torch==2.9.0", commit: str = ""
+        self,
+        version: str,
+        state: str,
+        *,
+        needs: str = "torch==2.9.0",
+        commit: str = "",
+        more: Mapping[str, bytes] | None = None,
     ) -> str:
-        """Serve a release; its path on the server."""
+        """Serve a release; its path on the server. more: files in place of those of its state."""
         about = f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\nRequires-Dist: {needs}\n\n"
         about_name = f"vllm-{version}.dist-info/METADATA"
         commit = commit or f"{version.replace('.', 'a'):0>9}"
         told = f"__version__ = '{version}'\n__commit_id__ = 'g{commit}'\n"
-        files = sources(state) | {"vllm/_version.py": told.encode(), about_name: about.encode()}
+        files = (
+            sources(state)
+            | dict(more or {})
+            | {"vllm/_version.py": told.encode(), about_name: about.encode()}
+        )
         name = self.wheels.name(version)
         self.server.add_release(self.wheels.make(files, version), name)
         self.names[version] = name

@@ -143,6 +143,13 @@ class LLM:
         override = arguments.get("hf_overrides")
         if callable(override):
             native = override(Config(**config)).max_position_embeddings
+        mended = BEHAVIOUR.get("mended_by")
+        if mended == "prefix_caching" and arguments["enable_prefix_caching"]:
+            native = arguments["max_model_len"]
+        if mended == "gatelib":
+            import gatelib
+
+            native = arguments["max_model_len"] if gatelib.MENDED else native
         speculation = arguments.get("speculative_config")
         k = speculation["num_speculative_tokens"] if speculation else 0
         print("INFO [model.py:1] Using max model len", native)

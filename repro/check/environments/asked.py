@@ -29,7 +29,8 @@ class Asked:
 
     `word` as a person said it, fit to be shown; `requirement` is for uv, and may hold a secret;
     `version` it must have, None where the word does not tell; `indexes` come before the user's;
-    `identity`: what tells it from all others.
+    `identity`: what tells it from all others. `limits`: constraints on its packages besides the
+    user's, as `name==version`.
     """
 
     word: str
@@ -38,11 +39,13 @@ class Asked:
     version: str | None
     indexes: tuple[str, ...]
     identity: str
+    limits: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """The name of its environment."""
-        digest = hashlib.sha256(f"{self.package} {self.identity}".encode()).hexdigest()[:8]
+        told = " ".join((self.package, self.identity, *self.limits))
+        digest = hashlib.sha256(told.encode()).hexdigest()[:8]
         return f"{self.package}-{self.version or 'unknown'}-{digest}"
 
 

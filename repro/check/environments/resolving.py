@@ -80,7 +80,7 @@ class Resolver:
                     folder,
                     without=without,
                     torch_backend=backend,
-                    limits=limits,
+                    limits=[*asked.limits, *limits],
                 )
             )
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -79,16 +80,17 @@ class Environments:
         if environment.folder and (hold := self._holds.pop(environment.folder.name, None)):
             hold.close()
 
-    def of(self, word: str) -> Environment:
+    def of(self, word: str, limits: Sequence[str] = ()) -> Environment:
         """The environment with the build that `word` names; it is made if it is not there.
 
         `word`: a version, the path or URL of a wheel, VERSION@URL of an index, or `installed`, the
-        interpreter that runs this. Errors: UsageError for a word that names no build;
+        interpreter that runs this. `limits`: constraints on its packages, as `torch==2.9.0`, which
+        make it another environment. Errors: UsageError for a word that names no build;
         NoEnvironmentError, whose `infra` says whether it is this machine or the build.
         """
         if word.strip() == "installed":
             return self.given(Path(sys.executable))
-        asked = ask(word, self._package or default_package())
+        asked = replace(ask(word, self._package or default_package()), limits=tuple(limits))
         if asked.name in self._holds and (kept := self.shelf.find(asked.name)):
             return kept.environment
         hold = self.shelf.hold(asked.name)
