@@ -64,7 +64,7 @@ class TritonLaunches:
         kernel, module = self._kernel(launch.op, manifest.source)
         given = self._arguments(launch, manifest, address)
         try:
-            made = kernel.warmup(*given, grid=launch.grid, **_options(module))
+            made = kernel.warmup(*given, grid=launch.grid, **options(module))
             made.run  # noqa: B018 - a property that loads the machine code
         except TritonError as error:
             raise KernelError(f"Triton refuses it: {error}", where=manifest.source) from error
@@ -74,7 +74,7 @@ class TritonLaunches:
         kernel, module = self._kernel(launch.op, manifest.source)
         given = self._arguments(launch, manifest, address)
         with self._torch.cuda.stream(self._stream(stream)):
-            kernel[launch.grid](*given, **_options(module))
+            kernel[launch.grid](*given, **options(module))
 
     def capture(self, stream: int, launches: Callable[[], None]) -> Any:
         """The graph of what `launches` puts on a stream."""
@@ -144,7 +144,7 @@ def annotated(kernel: Any, signature: Mapping[str, str], source: str) -> Any:
     return JITFunction(function, do_not_specialize=numbers)
 
 
-def _options(module: ModuleType) -> dict[str, Any]:
+def options(module: ModuleType) -> dict[str, Any]:
     """As `compilation` compiles it."""
     options = {"num_warps": getattr(module, "NUM_WARPS", 1), "num_stages": 1}
     return {**options, "enable_fp_fusion": False, **module.CONSTANTS}

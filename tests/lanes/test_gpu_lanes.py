@@ -28,6 +28,7 @@ class Box:
     tool: dict[str, Any] = field(default_factory=lambda: {"found": ["seen"]})
     more: dict[str, str] = field(default_factory=dict)
     compilers: bool = False
+    torch: bool = False  # one made up over the same driver, which Triton launches with
     lost: bool = False  # the GPU is gone once a trial has started
 
     def run(self, *words: str) -> dict[str, Any]:
@@ -57,6 +58,9 @@ class Box:
         """The Python of the children: its driver is made up, its compilers may be missing."""
         paths = os.environ.get("PYTHONPATH", "")
         without = "" if self.compilers else "export NO_COMPILERS=1\n"
+        if self.torch:
+            paths = f"{HERE / 'fake_torch'}:{paths}"
+            without += f'export LD_LIBRARY_PATH="{self.library.parent}:$LD_LIBRARY_PATH"\n'
         without += f': > "{self.folder / "nvml"}"\n' if self.lost else ""
         python = self.folder / "python"
         wrapper = HERE / "python_with_driver.py"
@@ -174,3 +178,68 @@ def test_a_gpu_that_is_not_well_afterwards_ends_the_suite_and_keeps_what_was_see
     stopped = [trials["fixed", "plain"], trials["faulty", "blocking"], trials["fixed", "blocking"]]
     assert {trial["status"] for trial in stopped} == {"skipped"}
     assert all("does not show GPU 0 any more" in trial["reason"] for trial in stopped)
+
+
+STALE = ("stale-draft-metadata", "--variant", "faulty", "--variant", "rebuild_in_place")
+STALE += ("--set", "new_tokens=10")
+
+
+def cuda(trial: dict[str, Any]) -> str:
+    """What the process of a trial said of its launches."""
+    return next(e["detail"] for e in trial["evidence"] if e["source"] == "CUDA")
+
+
+def test_a_captured_graph_is_replayed_by_the_driver_and_left_out_under_the_tool(box: Box) -> None:
+    lanes = ("--lane", "reference", "--lane", "plain", "--lane", "memcheck")
+    record = box.run(*STALE, *lanes)
+    trials = box.trials(record)
+    for variant in ("faulty", "rebuild_in_place"):
+        plain, left = trials[variant, "plain"], trials[variant, "memcheck"]
+        assert plain["as_expected"], plain
+        assert "1 graphs captured by the driver, replayed" in cuda(plain)
+        assert "torch is not installed" not in cuda(left)
+        assert left["status"] == "skipped"
+        assert left["reason"].endswith("use lane coredump")
+    (case,) = record["cases"]
+    assert case["verdict"] == "REPRODUCED", case["reasons"]
+    assert any("cannot be seen by compute-sanitizer" in one for one in case["unobserved"])
+
+
+@pytest.mark.compilers
+def test_with_torch_triton_launches_itself_and_torch_captures(box: Box) -> None:
+    box.compilers = box.torch = True
+    record = box.run(*STALE, "--lane", "reference", "--lane", "plain")
+    trials = box.trials(record)
+    for variant in ("faulty", "rebuild_in_place"):
+        plain = trials[variant, "plain"]
+        assert plain["as_expected"], plain
+        assert "by Triton 3" in cuda(plain)
+        assert "on tensors of torch 2.13.0" in cuda(plain)
+        assert "captured by torch.cuda.graph" in cuda(plain)
+    names = {path.stem for path in (box.folder / "runs").rglob("kernels/triton/*/*.cubin")}
+    assert "paged_attention" in names
+
+
+@pytest.mark.compilers
+def test_a_fault_of_the_device_behind_tritons_own_launch_is_the_drivers_error(box: Box) -> None:
+    box.compilers = box.torch = True
+    trials = box.trials(box.run(*CASE, "--lane", "plain", "--lane", "blocking"))
+    for lane in ("plain", "blocking"):
+        trial = trials["faulty", lane]
+        assert trial["status"] == "fault", trial
+        assert "CUDA_ERROR_ILLEGAL_ADDRESS (700)" in cuda(trial)
+        assert "Triton kernels launched by Triton" in cuda(trial)
+        assert trials["fixed", lane]["status"] == "clean"
+
+
+@pytest.mark.compilers
+def test_where_triton_cannot_build_its_launcher_the_driver_launches_and_it_is_said(
+    box: Box,
+) -> None:
+    box.compilers = box.torch = True
+    box.more = {"PATH": f"{box.folder / 'bin'}"}  # no C compiler
+    trials = box.trials(box.run(*CASE, "--lane", "plain"))
+    assert trials["faulty", "plain"]["status"] == "fault"
+    assert "launched by the driver (Triton cannot build its launcher" in cuda(
+        trials["faulty", "plain"]
+    )
