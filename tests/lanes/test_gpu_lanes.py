@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -243,3 +244,18 @@ def test_where_triton_cannot_build_its_launcher_the_driver_launches_and_it_is_sa
     assert "launched by the driver (Triton cannot build its launcher" in cuda(
         trials["faulty", "plain"]
     )
+
+
+def test_neighbours_lie_in_the_order_in_which_they_were_made_and_the_damage_shows(box: Box) -> None:
+    words = ("mtp-tail-overflow", "--variant", "faulty", "--set", "placement=neighbour")
+    record = box.run(*words, "--lane", "reference", "--lane", "plain")
+    trial = box.trials(record)["faulty", "plain"]
+    assert trial["as_expected"], trial
+    assert "acceptance_loss" in {finding["kind"] for finding in trial["findings"]}
+    assert "no call of the driver reported an error" in cuda(trial)
+    (journal,) = (box.folder / "runs").rglob("plain/*/journal.ndjson")
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    places = [(line["address"], *line["reach"]) for line in lines if "tensor" in line]
+    assert len(places) > 20
+    assert all(address % 512 == 0 and address == first for address, first, _ in places)
+    assert all(a[2] + 1 == b[0] for a, b in pairwise(places))
