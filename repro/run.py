@@ -1,35 +1,34 @@
-"""The main loop of `specrepro run`: plan, execute each case and lane in its own process, judge.
+"""The main loop of `specrepro run`: plan, play each case and lane in other processes, judge.
 
-A CPU lane plays all trials of a case in one child. Results are read back from the files that the
-children left, so that a run that was killed can be resumed from what is whole.
+Results are read back from the files that the children left, so that a run that was killed can be
+resumed from what is whole.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from . import store
 from .case import Case, LoadedCase, load_case, override
-from .device_lanes import Asked, DeviceLane, play_device_lanes
-from .errors import Exit, InterruptedRunError, UsageError, worst
+from .device_lanes import Asked, DeviceLane
+from .errors import ClusterError, Exit, InterruptedRunError, UsageError, worst
 from .escape import quoted
+from .execution.choice import Choice
 from .hypotheses import weigh
-from .job import Job, perform
+from .job import Job, added
 from .judge import Judgement, judge
 from .lanes.catalog import CATALOG
-from .lanes.process import Children, read_results
 from .plan import Plan, plan
-from .records import Cause, RunVerdict, TrialResult
+from .records import Cause, RunVerdict
 from .run_record import case_record, run_record
+from .trials import Event, Told, play_devices, play_jobs, somewhere
 
 TIMEOUT = 600.0  # seconds of one child
 CASE_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -54,22 +53,16 @@ class Selection:
     device: int | None = None
     force: bool = False
     keep: bool = False
+    jobs: int | None = None
+    ray: str | None = None
+
+    @property
+    def choice(self) -> Choice:
+        """Where its trials run."""
+        return Choice(self.jobs, self.ray)
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Progress for a reader: a job has started, goes on, or ended.
-
-    trials: of the job. played: those that have ended. seconds: since the job began.
-    """
-
-    case: str
-    lane: str
-    trials: int
-    ended: bool
-    detail: str = ""
-    played: int = 0
-    seconds: float = 0.0
+__all__ = ["TIMEOUT", "Event", "RunReport", "Selection", "resume", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +78,7 @@ def run(
     cases: Sequence[LoadedCase],
     selection: Selection,
     folder: Path,
-    told: Callable[[Event], None] = lambda event: None,
+    told: Told = lambda event: None,
 ) -> RunReport:
     """Run cases as selected and store the result under `folder`.
 
@@ -104,6 +97,8 @@ def run(
             "device": selection.device,
             "force": selection.force,
             "keep": selection.keep,
+            "jobs": selection.jobs,
+            "ray": selection.ray,
         },
     }
     path = store.create(folder, "run", asked)
@@ -114,10 +109,11 @@ def run(
         return _execute(path, cases, plans, selection, told)
 
 
-def resume(path: Path, told: Callable[[Event], None] = lambda event: None) -> RunReport:
-    """Go on with a run that was cut off; jobs whose results are whole are not run again.
+def resume(path: Path, told: Told = lambda event: None, choice: Choice | None = None) -> RunReport:
+    """Go on with a run that was cut off; what is whole of it is not run again.
 
-    UsageError for a run that is finished, or that another process is at.
+    choice: where, if it is not where it was begun. UsageError for a run that is finished, or that
+    another process is at.
     """
     if (path / store.RESULT).is_file():
         raise UsageError(
@@ -128,6 +124,8 @@ def resume(path: Path, told: Callable[[Event], None] = lambda event: None) -> Ru
         raise UsageError(f"{quoted(path.name)} is not a run of cases")
     try:
         selection = Selection(**asked["selection"])
+        if choice is not None:
+            selection = replace(selection, jobs=choice.jobs, ray=choice.ray)
         names = [name for name in asked["cases"] if CASE_ID.fullmatch(name)]
     except (KeyError, TypeError) as error:
         raise UsageError(f"the request of run {quoted(path.name)} cannot be read") from error
@@ -154,7 +152,7 @@ def _execute(
     cases: Sequence[LoadedCase],
     plans: Sequence[tuple[Case, Plan]],
     selection: Selection,
-    told: Callable[[Event], None],
+    told: Told,
 ) -> RunReport:
     started, clock = store.now(), time.monotonic()
     jobs = [
@@ -173,8 +171,28 @@ def _execute(
     ]
     # the lanes of a case that need longest first, so that no core waits at the end
     jobs.sort(key=lambda job: not CATALOG[job.lane].kernels)
-    outcomes = _play(jobs, told, path)
-    outcomes |= _play_devices(cases, plans, selection, told, path)
+    devices = [
+        DeviceLane(effective, planned, lane, path / case.case.id / lane)
+        for case, (effective, planned) in zip(cases, plans, strict=True)
+        for lane in planned.lanes
+        if CATALOG[lane].device
+    ]
+    asked = Asked(
+        selection.device, selection.force, selection.keep, selection.timeout, selection.jobs or 1
+    )
+    try:
+        with somewhere(selection.choice, len(jobs), path, told) as where:
+            outcomes, places = play_jobs(jobs, where, selection.choice.spread, told)
+            if selection.ray is not None:
+                found, there = play_devices(devices, asked, path, where, told)
+        if selection.ray is None:
+            found, there = play_devices(devices, asked, path, None, told)
+    except KeyboardInterrupt:
+        raise InterruptedRunError("interrupted", hint=_resume(path)) from None
+    except ClusterError as error:
+        hint = f"{error.hint}; {_resume(path)} goes on with it" if error.hint else _resume(path)
+        raise ClusterError(error.message, hint=hint) from error
+    outcomes |= found
     records, statuses = [], []
     for case, (effective, planned) in zip(cases, plans, strict=True):
         results = {lane: outcomes[case.case.id, lane] for lane in planned.lanes}
@@ -184,72 +202,10 @@ def _execute(
         judgement: Judgement = judge(planned, results, Cause(case.case.cause), weighed)
         statuses.append(STATUS[judgement.verdict])
         records.append(case_record(case, effective, planned, results, judgement, weighed))
-    record = run_record(path, started, time.monotonic() - clock, records)
+    record = run_record(path, started, time.monotonic() - clock, records, added([*places, *there]))
     store.finish(path, record)
     return RunReport(record, path, worst(statuses))
 
 
-def _play(
-    jobs: Sequence[Job], told: Callable[[Event], None], path: Path
-) -> dict[tuple[str, str], tuple[TrialResult, ...]]:
-    children = Children()
-
-    def one(job: Job) -> tuple[tuple[str, str], tuple[TrialResult, ...]]:
-        name = job.case.case.id
-        trials = job.plan.trials(job.lane)
-        told(Event(name, job.lane, len(trials), ended=False))
-        began = time.monotonic()
-
-        def working(played: int) -> None:
-            seconds = time.monotonic() - began
-            told(Event(name, job.lane, len(trials), ended=False, played=played, seconds=seconds))
-
-        ending = perform(job, children, working)
-        results = read_results(job.directory, trials, ending)
-        told(Event(name, job.lane, len(trials), ended=True, detail=ending.reason))
-        return (name, job.lane), results
-
-    workers = max(1, min(len(jobs), os.cpu_count() or 1))
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(one, job) for job in jobs]
-        try:
-            return dict(future.result() for future in futures)
-        except KeyboardInterrupt:
-            children.stop()
-            raise _interrupted(path) from None
-
-
-def _play_devices(
-    cases: Sequence[LoadedCase],
-    plans: Sequence[tuple[Case, Plan]],
-    selection: Selection,
-    told: Callable[[Event], None],
-    path: Path,
-) -> dict[tuple[str, str], tuple[TrialResult, ...]]:
-    """The GPU lanes, after the others: nothing else of ours then works beside them."""
-    lanes = [
-        DeviceLane(effective, planned, lane, path / case.case.id / lane)
-        for case, (effective, planned) in zip(cases, plans, strict=True)
-        for lane in planned.lanes
-        if CATALOG[lane].device
-    ]
-    asked = Asked(selection.device, selection.force, selection.keep, selection.timeout)
-    children = Children()
-
-    def event(
-        case: str, lane: str, trials: int, ended: bool, detail: str, played: int, seconds: float
-    ) -> None:
-        told(Event(case, lane, trials, ended, detail, played, seconds))
-
-    try:
-        return play_device_lanes(lanes, asked, path, children, event)
-    except KeyboardInterrupt:
-        children.stop()
-        raise _interrupted(path) from None
-
-
-def _interrupted(path: Path) -> InterruptedRunError:
-    runs = shlex.quote(str(path.parent))
-    return InterruptedRunError(
-        "interrupted", hint=f"specrepro run --resume {path.name} --runs {runs}"
-    )
+def _resume(path: Path) -> str:
+    return f"specrepro run --resume {path.name} --runs {shlex.quote(str(path.parent))}"

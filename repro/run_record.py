@@ -34,9 +34,14 @@ PACKAGES = ("numpy", "pydantic", "rich", "typer")
 
 
 def run_record(
-    path: Path, started: str, seconds: float, cases: Sequence[Mapping[str, Any]]
+    path: Path,
+    started: str,
+    seconds: float,
+    cases: Sequence[Mapping[str, Any]],
+    places: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The whole record of a run."""
+    """The whole record of a run. places: nodes and GPUs that its results came from, where that was
+    not this process tree and at most one GPU."""
     return {
         "schema": SCHEMA,
         "run": {
@@ -48,6 +53,7 @@ def run_record(
             "seconds": round(seconds, 3),
         },
         "environment": environment(),
+        "places": list(places),
         "cases": list(cases),
     }
 

@@ -17,10 +17,13 @@ from ..scenarios.registry import SCENARIOS
 from .check import CheckPart
 from .values import (
     CaseId,
+    Driver,
     FaultClass,
+    GpuTypes,
     Identifier,
     LaneName,
     Line,
+    Memory,
     OneOrMore,
     Release,
     ScalarValue,
@@ -134,6 +137,25 @@ class Hypothesis(Record):
     runner: Literal["v1", "v2"] | None = Field(None, description="the only runner that has it")
 
 
+class Requires(Record):
+    """What a GPU must be for the trials of the case. Lanes without a device take no notice."""
+
+    gpu: GpuTypes = Field(
+        (), description="type of GPU, a word of its name such as H100, or several"
+    )
+    gpus: int = Field(1, ge=1, le=16, description="how many a trial holds for itself")
+    free_memory: Memory | None = Field(None, description="free on each of them, such as 40 GiB")
+    driver: Driver | None = Field(None, description="version of the driver, such as >=570")
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes that must be free, 0 where the case does not say."""
+        if self.free_memory is None:
+            return 0
+        unit = self.free_memory[-3:]
+        return int(float(self.free_memory[:-3]) * (1 << {"MiB": 20, "GiB": 30}[unit]))
+
+
 class Case(Record):
     """One reported fault: how to bring it about, and what must be seen."""
 
@@ -169,6 +191,7 @@ class Case(Record):
     lanes: Annotated[tuple[LaneName, ...], Strict(False)] = Field(
         description="ways to execute it", min_length=1
     )
+    requires: Requires | None = Field(None, description="what a GPU must be for its GPU lanes")
     owners: dict[str, str] = Field(
         default_factory=dict, description="tensor → unit of it that belongs to one request"
     )

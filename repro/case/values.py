@@ -41,6 +41,10 @@ RANGE = r"^-?[0-9]{1,18}\.\.-?[0-9]{1,18}$"
 LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$"
 RELEASE = r"^[0-9]{1,4}(\.[0-9]{1,4}){1,3}$"
 HTTPS = r"^https://[A-Za-z0-9.-]+(:[0-9]+)?(/[!-~]*)?$"
+GPU_TYPE = r"^[A-Za-z0-9][A-Za-z0-9 -]{0,39}$"
+MEMORY = r"^[0-9]{1,6}(\.[0-9]{1,3})? ?(MiB|GiB)$"
+COMPARED = r"(>=|<=|==|<|>) ?[0-9]{1,5}(\.[0-9]{1,5}){0,3}"
+DRIVER = rf"^{COMPARED}(, ?{COMPARED}){{0,3}}$"
 # The parts that later commands read are kept as they are, up to this.
 MAX_PLAIN_VALUES = 2_000
 MAX_TEXT = 4_000
@@ -106,6 +110,14 @@ def _one_or_more(value: Any) -> Scalar | tuple[Scalar, ...]:
     return tuple(_scalar(item) for item in value)
 
 
+def _gpu_types(value: Any) -> tuple[str, ...]:
+    """A word of the name of a device, or a list of such."""
+    words = value if isinstance(value, list) else [value]
+    if not words or not all(isinstance(w, str) and re.fullmatch(GPU_TYPE, w) for w in words):
+        raise PydanticCustomError("form", "must be a type of GPU such as H100, or a list of such")
+    return tuple(words)
+
+
 def _sweep(value: Any) -> str | tuple[Scalar, ...]:
     """A range "first..last" or a list of values."""
     if isinstance(value, str) and re.fullmatch(RANGE, value):
@@ -145,6 +157,22 @@ Release = Annotated[
     str,
     Field(json_schema_extra={"pattern": RELEASE}),
     _matching(RELEASE, "a release such as 0.32.0"),
+]
+GPU_WORD = {"type": "string", "pattern": GPU_TYPE}
+GpuTypes = Annotated[
+    tuple[str, ...],
+    PlainValidator(_gpu_types),
+    WithJsonSchema({"anyOf": [GPU_WORD, {"type": "array", "items": GPU_WORD, "minItems": 1}]}),
+]
+Memory = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": MEMORY}),
+    _matching(MEMORY, "an amount such as 40 GiB"),
+]
+Driver = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": DRIVER}),
+    _matching(DRIVER, "a comparison such as >=570 or >=570,<590"),
 ]
 Url = Annotated[
     str,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import UsageError
 from ..escape import quoted
+
+if TYPE_CHECKING:
+    from ..execution.choice import Choice
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the result.")]
@@ -47,6 +50,10 @@ Device = Annotated[
         help="The GPU to use, as nvidia-smi counts [default: the first that may be used].",
     ),
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", metavar="N", min=1, max=1024, help="So many at once on this machine."),
+]
 Force = Annotated[
     bool, typer.Option("--force", help="Plant faults although others compute on the GPU.")
 ]
@@ -65,6 +72,18 @@ Cases = Annotated[
 OneCase = Annotated[
     str, typer.Argument(metavar="CASE", help="A case file, or the id of a shipped case.")
 ]
+
+
+def placed(jobs: int | None, ray: str | None, device: int | None = None) -> Choice:
+    """Where trials run, from the options; UsageError where they name two places."""
+    from ..execution.choice import Choice
+
+    if ray is not None and (jobs is not None or device is not None):
+        other = "--jobs" if jobs is not None else "--device"
+        raise UsageError(f"--ray and {other} name two places to run in")
+    if jobs is not None and jobs > 1 and device is not None:
+        raise UsageError("--device names one GPU, --jobs asks for several")
+    return Choice(jobs, ray)
 
 
 def assignments(texts: list[str] | None, option: str = "--set") -> dict[str, str]:

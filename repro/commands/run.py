@@ -11,10 +11,12 @@ from ..errors import UsageError
 from .options import (
     Device,
     Force,
+    Jobs,
     Json,
     Keep,
     Lanes,
     Quiet,
+    Ray,
     Runs,
     Seed,
     Set,
@@ -23,6 +25,7 @@ from .options import (
     Variants,
     Verbose,
     assignments,
+    placed,
 )
 
 OptionalCases = Annotated[
@@ -50,6 +53,8 @@ def run(
     seed: Seed = None,
     timeout: Timeout = None,
     device: Device = None,
+    jobs: Jobs = None,
+    ray: Ray = None,
     force: Force = False,
     keep: Keep = False,
     runs: Runs = None,
@@ -79,7 +84,8 @@ def run(
             raise UsageError("--resume takes cases and options from the run that was cut off")
         path = store.find(folder, resume)
         with progress(quiet or json_) as told:
-            report = go_on(path, told)
+            anew = jobs is not None or ray is not None
+            report = go_on(path, told, placed(jobs, ray) if anew else None)
     else:
         if not cases:
             raise UsageError(
@@ -90,6 +96,7 @@ def run(
             if "seed" in overrides:
                 raise UsageError("--seed and --set seed say two things")
             overrides["seed"] = str(seed)
+        choice = placed(jobs, ray, device)
         selection = Selection(
             overrides=overrides,
             variants=tuple(variant or ()),
@@ -100,6 +107,8 @@ def run(
             device=device,
             force=force,
             keep=keep,
+            jobs=choice.jobs,
+            ray=choice.ray,
         )
         loaded = load_cases(cases)
         with progress(quiet or json_) as told:

@@ -52,7 +52,11 @@ NETWORK = (
 )  # fmt: skip
 ENTRIES: Mapping[str, Entry] = {
     "lane": Entry(".lane:play"),
+    "device": Entry(
+        ".device:play", (*INHERITED, "CUDA_HOME", "CUDA_PATH", "CUDA_MPS_PIPE_DIRECTORY")
+    ),
     "build": Entry("..check.asking:answer", NETWORK, apart=True),
+    "trial": Entry("..bisection.trial_apart:answer", NETWORK, apart=True),
     "logs": Entry("..diagnose.looking:answer", apart=True),
 }
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from .task import Needs
 
 GIB = 1 << 30
-DRIVER = re.compile(r"(>=|<=|==|<|>)(\d+(?:\.\d+){0,3})")
+DRIVER = re.compile(r"(>=|<=|==|<|>) ?(\d+(?:\.\d+){0,3})")
 COMPARED = {
     ">=": lambda one, other: one >= other,
     "<=": lambda one, other: one <= other,

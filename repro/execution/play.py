@@ -6,7 +6,7 @@ Retries, time-outs and what counts are decided here, by `policy`, in the same wa
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Protocol
 
 from .policy import Again, Counted, Dropped, Ledger
@@ -40,7 +40,7 @@ class Where(Protocol):
         ...
 
 
-def play(tasks: Iterable[Task], where: Where, told: Told = lambda moment: None) -> Iterator[Done]:
+def play(tasks: Iterable[Task], where: Where, told: Told = lambda moment: None) -> Generator[Done]:
     """Play tasks and give each its one result, in the order in which they end.
 
     Whatever ends the caller's loop (an interrupt, an exception, `close`) ends what still runs.

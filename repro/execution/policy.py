@@ -6,13 +6,16 @@ elsewhere where there is an elsewhere. The first whole result of a task is the o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from .task import Attempt, Done, Ended, Fate, Outcome, Place, Task, Tried
 
 MOST_ATTEMPTS = 4  # of one task, those that a place refused apart
-MOST_REFUSALS = 20  # of one task
+MOST_REFUSALS = 20  # of one task, by places that were in use or avoided
+MOST_DECLINED = 3  # of one task, by its own entry: what is missing there will be missing again
+MOST_UNWELL = 2  # GPUs that one task may leave in a state in which nothing can be run on them
 INFRA_TO_AVOID = 2  # INFRA results of one GPU, or of a node without, until it is avoided
 
 
@@ -80,10 +83,9 @@ class Ledger:
         if fate is Fate.NOWHERE:
             before = tried[-1].reason if tried else "no place is left to run it"
             return self._counted(outcome, Ended(), lost=reason or before)
-        tried.append(Tried(outcome.place, fate, reason))
-        of_this = [one for one in tried if one.fate is fate]
-        if len(of_this) >= (MOST_ATTEMPTS if fate is Fate.INFRA else MOST_REFUSALS):
-            return self._counted(outcome, Ended(), lost=_given_up(fate, of_this))
+        tried.append(Tried(outcome.place, fate, reason, outcome.ended))
+        if why := _given_up(tried):
+            return self._counted(outcome, Ended(), lost=why)
         keys = outcome.place.keys if outcome.place else ()
         again = replace(
             outcome.attempt,
@@ -109,20 +111,38 @@ class Ledger:
             self.avoided.setdefault(key, reason)
 
 
-def _given_up(fate: Fate, tried: list[Tried]) -> str:
-    word = "lost" if fate is Fate.INFRA else "refused"
-    said = list(dict.fromkeys(one.reason for one in tried))
-    return f"{word} {len(tried)} times: {'; '.join(said)}"
+def _given_up(tried: Sequence[Tried]) -> str:
+    """Why a task is not tried once more, "" if it is."""
+    lost = [one for one in tried if one.fate is Fate.INFRA]
+    refused = [one for one in tried if one.fate is Fate.REFUSED]
+    unwell = [one for one in lost if one.ended.unwell]
+    declined = [one for one in refused if one.ended.declined]
+    for word, ones, most in (
+        ("left a GPU unwell", unwell, MOST_UNWELL),
+        ("lost", lost, MOST_ATTEMPTS),
+        ("declined", declined, MOST_DECLINED),
+        ("refused", refused, MOST_REFUSALS),
+    ):
+        if len(ones) >= most:
+            said = dict.fromkeys(one.reason for one in ones)
+            return f"{word} {len(ones)} times: {'; '.join(said)}"
+    return ""
 
 
-def places(results: Mapping[str, Place | None]) -> list[dict[str, object]]:
+def places(results: Mapping[str, Place | None]) -> list[dict[str, Any]]:
     """Node, GPUs and driver with the number of results from each; in order of appearance."""
-    counted: dict[tuple[object, ...], int] = {}
+    counted: dict[Place, int] = {}
     for place in results.values():
         if place is not None:
-            key = (place.node, place.gpus, place.gpu_type, place.driver)
-            counted[key] = counted.get(key, 0) + 1
+            known = Place(place.node, place.gpus, place.gpu_type, place.driver)
+            counted[known] = counted.get(known, 0) + 1
     return [
-        {"node": node, "gpus": list(gpus), "gpu_type": kind, "driver": driver, "trials": count}  # type: ignore[call-overload]
-        for (node, gpus, kind, driver), count in counted.items()
+        {
+            "node": place.node,
+            "gpus": list(place.gpus),
+            "gpu_type": place.gpu_type,
+            "driver": place.driver,
+            "trials": count,
+        }
+        for place, count in counted.items()
     ]

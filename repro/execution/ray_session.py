@@ -210,7 +210,7 @@ def session(address: str) -> Iterator[Session]:
 
     head = _reachable(address)
     handler = signal.getsignal(signal.SIGTERM)
-    with redirect_stdout(WithoutRay(sys.stdout)):  # type: ignore[type-var]
+    with redirect_stdout(WithoutRay(sys.stdout)):
         try:
             _connect(ray, address)
             if threading.current_thread() is threading.main_thread():

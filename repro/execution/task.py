@@ -134,6 +134,7 @@ class Tried:
     place: Place | None
     fate: Fate
     reason: str
+    ended: Ended = Ended()
 
 
 @dataclass(frozen=True, slots=True)

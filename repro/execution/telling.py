@@ -10,6 +10,7 @@ from ..escape import printable
 from .task import HERE, Moment, Place, Task
 
 MOST_SHOWN = 4  # tasks at work that are named
+LONGEST_NAME = 32  # characters
 
 
 @dataclass(slots=True)
@@ -17,6 +18,7 @@ class Teller:
     """Hears moments of a play, from any thread, and tells a line after each that changes it.
 
     total: tasks of the play. avoided: places that are not used any more, each with the reason.
+    nodes: what was said last of a node that came or went.
     """
 
     total: int
@@ -24,6 +26,7 @@ class Teller:
     ended: int = 0
     again: int = 0
     avoided: list[str] = field(default_factory=list)
+    nodes: str = ""
     _at_work: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -37,7 +40,9 @@ class Teller:
 
     def line(self) -> str:
         """As it stands."""
-        parts = [f"{self.ended} of {self.total}"]
+        parts = [f"{self.ended} of {self.total}"] if self.total else []
+        if self.nodes and not self._at_work:
+            parts.append(self.nodes)
         if self.again:
             parts.append(f"{self.again} tried again")
         shown = list(self._at_work.values())[-MOST_SHOWN:]
@@ -53,7 +58,7 @@ class Teller:
         if moment.state == "avoided":
             self.avoided.append(moment.detail)
         elif moment.state == "node":
-            return bool(moment.detail)
+            self.nodes = moment.detail
         elif task is None:
             return False
         elif moment.state in ("started", "working"):
@@ -69,7 +74,8 @@ class Teller:
 
 
 def _named(task: Task) -> str:
-    return task.label or task.id
+    name = task.label or task.id
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def on(place: Place | None) -> str:

@@ -168,6 +168,11 @@ def read_results(
     )
 
 
+def mark(count: int) -> dict[str, int]:
+    """The last record of a result file that is whole."""
+    return {MARK: count}
+
+
 def complete(directory: Path, count: int) -> bool:
     """Whether a child left a whole result file for `count` trials."""
     lines, complaint = read_lines(directory / "result.ndjson")

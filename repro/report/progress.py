@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ..escape import printable
 from .console import console
 
 if TYPE_CHECKING:
     from ..run import Event
 
+PLACES = 3  # nodes and GPUs that are named
 SHORT = 2.0  # seconds of a job of which nothing need be told
 
 
@@ -27,6 +29,8 @@ def progress(silent: bool) -> Iterator[Callable[[Event], None]]:
 
         def line(event: Event) -> None:
             with lock:
+                if event.note:
+                    out.print(printable(event.note), soft_wrap=True)
                 if event.ended:
                     detail = f": {event.detail}" if event.detail else ""
                     trials = f"{event.trials} trial{'s'[: event.trials != 1]}"
@@ -39,6 +43,9 @@ def progress(silent: bool) -> Iterator[Callable[[Event], None]]:
 
         def move(event: Event) -> None:
             with lock:
+                if event.note:
+                    out.print(printable(event.note), soft_wrap=True)
+                    return
                 if event.ended:
                     working.pop((event.case, event.lane), None)
                 else:
@@ -51,6 +58,9 @@ def progress(silent: bool) -> Iterator[Callable[[Event], None]]:
 def at_work(event: Event) -> str:
     """A job that is at work, with what says that it goes on: its trial and its seconds."""
     words = f"{event.case} in {event.lane}"
+    if event.places:
+        words += f" on {', '.join(event.places[:PLACES])}"
+        words += f" and {len(event.places) - PLACES} more" if len(event.places) > PLACES else ""
     if event.seconds < SHORT:
         return words
     number = min(event.played + 1, event.trials)  # the mark of completion is a line as well
