@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -172,11 +172,6 @@ def _missing(files: Sequence[ReleaseFile], project: str, release: str, wish: Wis
     if wish.full_download or file.name.endswith(".whl"):
         return ""
     return "no wheel, only an sdist, which is read whole: --allow-full-download takes it"
-
-
-def wheel_sizes(files: Sequence[ReleaseFile], project: str, versions: Iterable[str]) -> int:
-    """Bytes of the files that stand for these versions, as far as the index says."""
-    return sum(pick(files, project, one, yanked=True).size or 0 for one in versions)
 
 
 def commit_line(commits: Sequence[Commit], wheels: Mapping[str, CommitWheel] | None) -> Line:

@@ -25,6 +25,7 @@ TRIAL, CHANGE = 60.0, 240.0  # seconds: a change of build is priced as four tria
 PRICED = Costs(TRIAL, CHANGE, CHANGE)
 LEAST = 0.1
 RATES = (1.0, 0.95, 0.9, 0.6, 0.3, 0.1, None)
+PRIOR_ROUNDS = 3  # times as many histories, of which each has a rate of its own
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,47 @@ def worlds(rounds: int, p: float | None, length: int = 128) -> list[World]:
         first, drawn = chance.randrange(1, length), chance.uniform(LEAST, 1)
         found.append(World(length, first, p=drawn if p is None else p, seed=number))
     return found
+
+
+def from_the_prior(rounds: int, length: int = 128) -> list[World]:
+    """Histories as the search expects them: half of the faults always show, the others in a share
+    that is anything from 0 to 1."""
+    chance = random.Random(3)  # noqa: S311
+    return [
+        World(
+            length,
+            chance.randrange(1, length),
+            p=1.0 if chance.random() < Options().flaky else chance.random(),
+            seed=number,
+        )
+        for number in range(rounds)
+    ]
+
+
+def expected(rounds: int) -> list[str]:
+    """What is said of how sure an answer is, beside how often it is right."""
+    made = from_the_prior(PRIOR_ROUNDS * rounds)
+    every = [(world, searched(world, Options(costs=PRICED))) for world in made]
+    rows = []
+    for name, chosen in (
+        ("all", every),
+        ("always", [(w, c) for w, c in every if w.p == 1]),
+        ("in 50 % or more", [(w, c) for w, c in every if 0.5 <= w.p < 1]),
+        ("in less", [(w, c) for w, c in every if w.p < 0.5]),
+    ):
+        named = [cost for _, cost in chosen if cost.answered]
+        rows.append(
+            (
+                name,
+                f"{len(chosen)}",
+                f"{len(named)}",
+                share(cost.right for cost in named),
+                f"{100 * mean(cost.confidence for cost in named):.1f} %",
+            )
+        )
+        print("|".join(rows[-1]), flush=True)
+    heads = ("shows", "histories", "one build named", "of these right", "confidence said")
+    return table(heads, rows)
 
 
 def rates(rounds: int) -> list[str]:
@@ -220,6 +262,13 @@ def main(arguments: list[str]) -> None:
         "is given its ends, which it does not try.",
         "",
         *rates(rounds),
+        "",
+        "### What the confidence rests on",
+        "",
+        "It is a probability over faults as the search expects them before it has seen any: half "
+        "always show, the others in any share from 0 to 1 alike. Of histories drawn from that:",
+        "",
+        *expected(rounds),
         "",
         "### Builds that cannot be tested",
         "",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from specrepro.repro.bisection.candidates import Wish, direction, release_line, wheel_sizes
+from specrepro.repro.bisection.candidates import Wish, direction, release_line
 from specrepro.repro.bisection.question import Find
 from specrepro.repro.check.releases import ReleaseFile
 from specrepro.repro.errors import UsageError
@@ -118,7 +118,3 @@ def test_a_release_without_a_wheel_is_known_not_to_be_had_unless_sdists_are_read
 def test_what_names_no_line_is_refused(wish: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         builds(**wish)
-
-
-def test_the_sizes_are_those_of_the_wheels_that_pip_would_take() -> None:
-    assert wheel_sizes(FILES, "vllm", ["0.11.0", "0.12.0"]) == 1 + 7
