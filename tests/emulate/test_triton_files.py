@@ -213,6 +213,27 @@ def test_the_record_of_a_script_has_each_launch_and_finding(folder: Any) -> None
     assert {f["launch"] for f in record["findings"]} == {3}
 
 
+def test_what_a_script_made_empty_and_nobody_wrote_is_found_when_it_is_read(folder: Any) -> None:
+    folder.write("kernels.py", KERNELS)
+    text = """
+import numpy as np
+from kernels import copy
+x, out = np.empty(64, np.int32), np.zeros(64, np.int32)
+x[:40] = 1
+copy[(1,)](x, out, 40)
+copy[(1,)](x, out, 64)
+"""
+    folder.write("script.py", text)
+    done = folder.command("sanitize", "--json", "script.py")
+    record = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert [(f["kind"], f["launch"], f["elements"]) for f in record["findings"]] == [
+        ("uninitialised_read", 1, [40, 63])
+    ]
+    skipped = folder.command("sanitize", "--skip", "initialised", "script.py")
+    assert skipped.returncode == 0, skipped.stdout
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -1,8 +1,9 @@
 """Launches whose addresses depend on nothing that is loaded, decided for all blocks at once.
 
-Such an address is, thread by thread of a block, a number plus multiples of the block's coordinates.
-So the threads of one block stand for those of all: `value.py` is what a register holds, `where.py`
-in which blocks a thread does something, `code.py` what of a kernel matters for that, `walk.py` goes
-through it, `accesses.py` looks at each access and at all of them together, `decide.py` is the door.
-What does not fit is not guessed: the launch is then executed.
+Such an address is, thread by thread of a block, a number plus multiples of the block's
+coordinates. So the threads of one block stand for those of all: `value.py` is what a register
+holds, `where.py` in which blocks a thread does something, `steps.py` what of a kernel matters for
+that, `walk.py` goes through it, `accesses.py` looks at each access (`reach.py`: how far it goes,
+`apart.py`: all of them together), `decide.py` is the door. What does not fit is not guessed: the
+launch is then executed.
 """

@@ -14,8 +14,8 @@ from ..report import Recorder
 from ..sites import Site
 from ..storage import TAG_BITS, Storage
 from .apart import Footprint, apart
-from .code import Step
 from .reach import Reaches
+from .steps import Step
 from .value import Value
 from .walk import UndecidedError
 from .where import Where, below, both, live, without

@@ -11,7 +11,7 @@ from ..ptx import Kernel
 from ..report import Recorder
 from ..storage import TAG_BITS, Storage
 from .accesses import Accesses
-from .code import code
+from .steps import code
 from .walk import UndecidedError, Walk
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..geometry import Geometry
 from ..ptx import Special
-from .code import BINARY, SIGN_MATTERS, Operand, Step
+from .steps import BINARY, SIGN_MATTERS, Operand, Step
 from .value import Value, constant, kept, minus, of_blocks, of_lanes, plus, times
 from .where import EVERYWHERE, NOBODY, Where, below, both, either, nowhere, without
 
