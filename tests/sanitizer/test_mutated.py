@@ -1,4 +1,4 @@
-"""10,000 broken texts of compute-sanitizer, the kernel log and the driver's dump lines: none raises,
+"""10,000 broken texts of compute-sanitizer, kernel log and core dumps: none raises,
 and none makes a clean run of one in which something was seen."""
 
 from __future__ import annotations
