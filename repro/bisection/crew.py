@@ -1,81 +1,115 @@
-"""Several trials at once, each by a bench of its own: what one bench holds is for one thread.
+"""Trials of a search where they run: one after the other here, or several at once, each a task.
 
-A trial waits for processes and servers, so threads are enough. The outcome of a batch does not hang
-on which of its trials ends first: what follows is decided when all of them have.
+The outcome of a batch does not hang on which of its trials ends first: what follows is decided when
+all of them have. Where a task runs, how often it is tried and what it may take is decided by
+`execution`, as for every other command.
 """
 
 from __future__ import annotations
 
-import queue
-import threading
-import time
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import replace
+import shutil
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from ..check import apart
+from ..check.apart import How
 from ..check.depth import Told
+from ..execution.choice import Choice
+from ..execution.play import Where, play
+from ..execution.task import Needs, Task
+from ..execution.telling import Teller
 from . import trials
 from .candidates import Candidate
+from .groups import Group
 from .question import Trial
+from .repository import SHA
 from .trials import Bench
 from .verdicts import Observation
 
-GRACE = 5.0  # seconds that trials have to end in when the search is stopped
+ENTRY = "trial"  # as `build` of `apart`, and what a clone of this machine has
 
 
-class StoppedError(BaseException):
-    """The search was stopped. Like an interrupt it is no error of a trial, and nothing that
-    handles those may take it for one."""
+@dataclass(slots=True)
+class Crew:
+    """Plays trials as tasks. needs: of a trial, before it is known where others ran. away: on a
+    cluster. repo: a clone whose commits are read. requests, received: of all its trials."""
+
+    how: How
+    where: Where
+    needs: Needs
+    away: bool
+    repo: Path | None = None
+    requests: int = 0
+    received: int = 0
+
+    def takes(self, candidate: Candidate) -> bool:
+        """Whether a trial can run apart: a commit of a clone is on this machine alone."""
+        return not (self.away and self.repo is not None and SHA.fullmatch(candidate.word))
 
 
-def play(
-    benches: Sequence[Bench], batch: Sequence[Trial], candidates: Mapping[str, Candidate]
+@contextmanager
+def crew(how: How, choice: Choice, folder: Path, repo: Path | None, told: Told) -> Iterator[Crew]:
+    """A crew for the search in `folder`. ClusterError; LaneError where engines need a GPU and none
+    may be used."""
+    hears = Teller(0, told).hear
+    with apart.opened(how, choice, folder, hears) as (where, needs):
+        yield Crew(how, where, needs, choice.ray is not None, repo)
+
+
+def play_batch(
+    bench: Bench,
+    batch: Sequence[Trial],
+    candidates: Mapping[str, Candidate],
+    chosen: Group | None,
 ) -> Generator[Observation]:
-    """The observations of a batch, each as soon as its trial has ended. batch: no more trials than
-    there are benches.
+    """The observations of a batch, each as soon as its trial has ended.
 
-    What ends one trial ends the batch, and is raised here: OSError where a record cannot be kept,
-    UsageError. So does an interrupt; the others then have GRACE seconds, and what they started
-    ends with this process at the latest.
+    chosen: where the trials that count ran; one that runs elsewhere would not. What ends one trial
+    ends the batch, and is raised here: OSError where a record cannot be kept, UsageError,
+    ClusterError, an interrupt.
     """
-    if len(batch) == 1:
-        yield trials.run(benches[0], candidates[batch[0].build], batch[0].number)
+    crew = bench.crew
+    if crew is None or not all(crew.takes(candidates[trial.build]) for trial in batch):
+        for trial in batch:
+            yield trials.run(bench, candidates[trial.build], trial.number)
         return
-    stop = threading.Event()
-    ended: queue.SimpleQueue[Observation | BaseException] = queue.SimpleQueue()
-
-    def work(bench: Bench, trial: Trial) -> None:
-        told = _heard(bench.asked.told, stop)
-        mine = replace(bench, asked=replace(bench.asked, told=told))
-        try:
-            ended.put(trials.run(mine, candidates[trial.build], trial.number))
-        except BaseException as error:  # it is raised again where the search waits
-            ended.put(error)
-
-    workers = [
-        threading.Thread(target=work, args=pair, daemon=True)
-        for pair in zip(benches, batch, strict=False)
-    ]
-    for worker in workers:
-        worker.start()
+    folder = bench.folder / apart.FOLDER
+    shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
     try:
-        for _ in batch:
-            came = ended.get()
-            if isinstance(came, BaseException):
-                raise came
-            yield came
+        case = apart.case_file(bench.asked.case, folder)
+        needs = _needs(crew.needs, chosen)
+        of = {f"{trial.build}-{trial.number}": trial for trial in batch}
+        tasks = [
+            _task(crew, bench, case, needs, name, candidates[trial.build])
+            for name, trial in of.items()
+        ]
+        teller = Teller(len(tasks), bench.asked.told)
+        for done in play(tasks, crew.where, teller.hear):
+            answer = apart.answered(done)
+            crew.requests += answer.traffic[0]
+            crew.received += answer.traffic[1]
+            trial = of[done.task.id]
+            yield trials.kept(bench.folder, trial.build, trial.number, answer, done.place)
     finally:
-        stop.set()
-        deadline = time.monotonic() + GRACE
-        for worker in workers:
-            worker.join(max(deadline - time.monotonic(), 0.0))
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _heard(told: Told, stop: threading.Event) -> Told:
-    """`told`, which a trial of minutes calls every second, and which is where it can be ended."""
+def _task(
+    crew: Crew, bench: Bench, case: Path, needs: Needs, name: str, candidate: Candidate
+) -> Task:
+    task = apart.task_of(name, candidate.word, crew.how, bench.asked, case, needs, away=crew.away)
+    more = {
+        "repo": None if crew.repo is None else str(crew.repo.absolute()),
+        "called": candidate.build,
+    }
+    return replace(task, entry=ENTRY, job={**task.job, **more}, label=candidate.build)
 
-    def say(line: str) -> None:
-        if stop.is_set():
-            raise StoppedError
-        told(line)
 
-    return say
+def _needs(needs: Needs, chosen: Group | None) -> Needs:
+    """What a trial needs so that it counts beside those of a group."""
+    if not needs.gpus or chosen is None or not chosen.known:
+        return needs
+    driver = f"=={chosen.driver}" if chosen.driver else ""
+    return replace(needs, gpu_types=(chosen.gpu,), driver=driver)

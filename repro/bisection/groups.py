@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from ..escape import printable
 from .verdicts import Bad, Event, Good, Infra, Observation, Place, effective
 
+UNTOLD = "a GPU of an unknown type"  # that NVML does not show where it is
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -23,6 +25,11 @@ class Group:
     gpu: str = ""
     driver: str = ""
     machine: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether it can be asked for by type."""
+        return bool(self.gpu) and self.gpu != UNTOLD
 
     def __str__(self) -> str:
         if self.gpu:

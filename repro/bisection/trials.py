@@ -5,23 +5,31 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import store
+from ..check.apart import Answered, keep
 from ..check.builds import Builds
 from ..check.defects import BuildVerdict
 from ..check.depth import NOWHERE, Asked, Depth, Opener, untestable_record
 from ..check.tree import Tree
 from ..errors import UntestableError
+from ..execution.task import Place as Ran
 from .candidates import Candidate
+from .groups import UNTOLD
 from .repository import SHA, Repository
-from .verdicts import Bad, Good, Infra, Observation, Other, Untestable, Verdict
+from .verdicts import Bad, Good, Infra, Observation, Other, Place, Untestable, Verdict
+
+if TYPE_CHECKING:
+    from .crew import Crew
 
 FOLDER = "trials"
+PROJECT = "vllm"
 LOG = re.compile(FOLDER + r"/[\w.+!-]+\.json")
 # probe and value with which a depth that runs an engine says that it ended in another way
 ENDED_OTHERWISE = ("engine_end", "other")
@@ -32,12 +40,16 @@ CHANGING = re.compile(r"\S*/\S*|\b[0-9a-f]{7,64}\b|v?\d[\w.+!-]*")
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What trials are run with. folder: of the session; rows go to `trials/` in it."""
+    """What trials are run with. folder: of the session; rows go to `trials/` in it. place: where
+    it is, None where nobody knows. crew: who runs trials elsewhere, several at once; None: nobody.
+    """
 
     depth: Depth
     asked: Asked
     builds: Opener
     folder: Path
+    place: Place | None = None
+    crew: Crew | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +78,41 @@ def run(bench: Bench, candidate: Candidate, number: int) -> Observation:
         row = bench.depth.answer(candidate.word, bench.builds, replace(bench.asked, folder=own))
     except UntestableError as error:
         row = untestable_record(replace(NOWHERE, version=candidate.build), error)
-    # to make an environment is no part of a trial: the next one of this build has it
-    setup = float(row.get("setup_seconds", 0.0))
-    seconds = round(max(time.monotonic() - began - setup, 0.0), 3)
-    row |= {"seconds": seconds}
+    row["seconds"] = round(time.monotonic() - began, 3)
     with contextlib.suppress(OSError):
         own.rmdir()  # nothing was left
-    store.write_json(bench.folder / log, row)
-    said = verdict(row, candidate.build)
-    return Observation(candidate.build, number, said, seconds, log, setup)
+    return _observed(bench.folder, log, candidate.build, number, row, bench.place)
+
+
+def kept(folder: Path, build: str, number: int, answer: Answered, place: Ran | None) -> Observation:
+    """A trial that ran as a task: what it left is kept as that of one that ran here."""
+    log = f"{FOLDER}/{build}-{number}.json"
+    own = (folder / log).with_suffix("")
+    own.parent.mkdir(parents=True, exist_ok=True)
+    if answer.left:
+        shutil.rmtree(own, ignore_errors=True)  # of a process that was killed
+        own.mkdir()
+        keep(answer, own)
+    return _observed(folder, log, build, number, {"seconds": 0.0, **answer.row}, as_place(place))
+
+
+def as_place(place: Ran | None) -> Place | None:
+    """Where a task ran, as a journal keeps it."""
+    if place is None:
+        return None
+    kind = place.gpu_type or (UNTOLD if place.gpus else "")
+    return Place(place.node, place.machine, kind, (place.driver or "") if kind else "")
+
+
+def _observed(
+    folder: Path, log: str, build: str, number: int, row: dict[str, Any], place: Place | None
+) -> Observation:
+    # to make an environment is no part of a trial: the next one of this build has it
+    setup = float(row.get("setup_seconds", 0.0))
+    seconds = round(max(float(row["seconds"]) - setup, 0.0), 3)
+    row |= {"seconds": seconds}
+    store.write_json(folder / log, row)
+    return Observation(build, number, verdict(row, build), seconds, log, setup, place)
 
 
 def verdict(row: Mapping[str, Any], build: str) -> Verdict:

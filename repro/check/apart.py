@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,13 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..case import LoadedCase
-from ..errors import UnreachableError, UsageError
+from ..errors import LaneError, UnreachableError, UsageError
 from ..escape import printable, quoted
 from ..execution.choice import Choice, place_of
 from ..execution.here import Here
 from ..execution.play import Told as Hears
 from ..execution.play import Where, play
-from ..execution.task import Done, Needs, Place, Task
+from ..execution.task import HERE, Done, Needs, Place, Task
 from ..execution.telling import Teller
 from .defects import BuildVerdict
 from .depth import NOWHERE, Asked, untestable_record
@@ -105,6 +106,7 @@ def task_of(
     is no other network."""
     job = {
         "spec": spec,
+        "called": spec,
         "how": how.record(),
         "sha256": asked.case.sha256,
         "also": list(asked.also),
@@ -131,7 +133,7 @@ def answered(done: Done) -> Answered:
 
     What is missing or is no answer of ours makes the build untestable for now, with the reason.
     """
-    spec = str(done.task.job["spec"])
+    name = str(done.task.job["called"])
     reason = done.lost or done.ended.reason
     if not reason:
         try:
@@ -143,7 +145,7 @@ def answered(done: Done) -> Answered:
                 answer.row["notes"].append(f"evidence too large to be sent stayed at {done.left}")
             return answer
     lost = UnreachableError(printable(reason))
-    return Answered(untestable_record(replace(NOWHERE, version=spec), lost), (0, 0), ())
+    return Answered(untestable_record(replace(NOWHERE, version=name), lost), (0, 0), ())
 
 
 def _read(directory: Path) -> Answered:
@@ -240,6 +242,29 @@ def opened(how: How, choice: Choice, folder: Path, told: Hears) -> Iterator[tupl
         yield where, Needs(gpus=int(how.depth == "engine" and _gpus(where)))
 
 
+def at_home(depth: str) -> Place:
+    """Where this process looks at builds, one after the other."""
+    machine = platform.machine()
+    if depth == "engine" and _engines_on_gpus():
+        from ..lanes.gpu import choose
+        from ..watch.gpus import gpus
+
+        found = gpus()
+        try:
+            gpu = choose(found, None, os.environ, force=True)
+        except LaneError:  # it will be said by what cannot use it
+            return Place(gpus=("unknown",), machine=machine)
+        name = gpu.uuid or str(gpu.index)
+        return Place(HERE, (name,), gpu.name, found.driver, machine)
+    return Place(machine=machine)
+
+
+def _engines_on_gpus() -> bool:
+    from .environments.session import default_package
+
+    return default_package() == "vllm"
+
+
 def _gpus(where: Where) -> bool:
     """Whether there are GPUs where builds are looked at."""
     if isinstance(where, Here):
@@ -252,11 +277,9 @@ def _gpus(where: Where) -> bool:
 
 def _cards(jobs: int) -> Cards | None:
     """GPUs of this machine for engines, one each; None where engines are for processors."""
-    from ..watch.gpus import gpus
-    from .environments.session import default_package
-
-    if default_package() != "vllm":
+    if not _engines_on_gpus():
         return None
     from ..execution.cards import open_cards
+    from ..watch.gpus import gpus
 
     return open_cards(gpus(), None, os.environ, force=False, most=jobs)

@@ -87,4 +87,6 @@ def _looked(
         yanked=how["yanked"],
     ) as builds:
         record = row(str(job["spec"]), opener(builds, job), depth, asked)
+        if record["version"] == job["spec"]:  # its own is not known
+            record["version"] = job["called"]
         return {"row": record, "traffic": list(builds.traffic)}

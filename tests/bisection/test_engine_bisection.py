@@ -7,8 +7,6 @@ import shutil
 import time
 import venv
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ import pytest
 
 from specrepro.repro.bisection.candidates import Wish
 from specrepro.repro.bisection.investigation import investigate
-from specrepro.repro.bisection.plan import Helper, Plan
+from specrepro.repro.bisection.plan import Plan
 from specrepro.repro.bisection.question import Find, Options
 from specrepro.repro.case import load_cases
 from specrepro.repro.check import survey
@@ -82,12 +80,10 @@ def search(
             seconds=60.0,
             injected=changed.record(),
         )
-        with ExitStack() as held:
-            every = [held.enter_context(Builds(cache=tmp_path / "cache")) for _ in range(jobs)]
-            helpers = [Helper(EngineDepth(Place(site), inject=changed), own) for own in every[1:]]
+        with Builds(cache=tmp_path / "cache") as builds:
             report = investigate(
-                replace(plan, helpers=helpers),
-                every[0],
+                plan,
+                builds,
                 tmp_path / "runs",
                 anew=True,
                 told=lambda line: None,
@@ -127,7 +123,7 @@ def test_an_injected_fix_is_found_and_named_in_every_trial_and_in_the_verdict(
     assert any("good   with target_length injected" in line for line in record["said"])
 
 
-def test_engines_that_run_at_the_same_time_find_the_same(search: Search) -> None:
+def test_engines_that_are_chosen_two_at_a_time_find_the_same(search: Search) -> None:
     alone, together = search("target_length@0.3.0.."), search("target_length@0.3.0..", jobs=2)
     for key in ("kind", "ending", "build", "previous", "candidates", "confidence"):
         assert together["result"][key] == alone["result"][key]

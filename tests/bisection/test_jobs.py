@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import platform
 import signal
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from specrepro.repro.bisection import crew
-from specrepro.repro.bisection.candidates import Candidate
-from specrepro.repro.bisection.question import Trial
-from specrepro.repro.bisection.trials import Bench
-from specrepro.repro.check.depth import Asked
+from specrepro.repro.case import load_case, load_cases
+from specrepro.repro.check.apart import case_file
 from specrepro.repro.errors import UsageError
 
+MACHINE = platform.machine()
 # which untestable builds of a block were tried, and which presumed, does differ
 COMPARED = ("kind", "ending", "build", "previous", "confidence", "candidates")
 
@@ -48,56 +47,59 @@ def test_a_budget_of_trials_holds_for_all_that_run_at_once(engine: Any) -> None:
     assert len(engine.record(*ends, "--jobs", "4", "--max-trials", "3")["trials"]) == 3
 
 
-def test_an_interrupt_ends_all_of_them(engine: Any) -> None:
-    engine.releases("ggggbb")
-    for version in ("0.1.0", "0.6.0"):
+def processes(folder: Path) -> list[str]:
+    """Command lines of processes that are about a run below `folder`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if "execution.errand" in line and environ_of(path.parent, str(folder)):
+                found.append(line)
+    return found
+
+
+def environ_of(process: Path, folder: str) -> bool:
+    return folder.encode() in (process / "environ").read_bytes()
+
+
+def test_an_interrupt_ends_all_of_them_and_the_same_command_goes_on(engine: Any) -> None:
+    versions = engine.releases("ggggbb")
+    ends = ("--good", versions[0], "--bad", versions[-1], "--jobs", "2")
+    for version in (versions[0], versions[-1]):
         engine.server.paths[f"/files/{engine.names[version]}"].behaviour = "trickle"
-    started = engine.start("--good", "0.1.0", "--bad", "0.6.0", "--jobs", "2")
-    time.sleep(3)
-    assert started.poll() is None
+    started = engine.start(*ends)
+    for _ in range(600):
+        if len(processes(engine.folder)) >= 2 or started.poll() is not None:
+            break
+        time.sleep(0.1)
+    assert started.poll() is None, started.communicate()
     started.send_signal(signal.SIGTERM)
     out, err = started.communicate(timeout=60)
     assert (started.returncode, out) == (130, "")
     assert "--jobs 2" in err
+    assert processes(engine.folder) == []
+    for name in engine.names.values():
+        engine.server.paths[f"/files/{name}"].behaviour = "ranges"
+    record = engine.record(*ends)
+    assert record["result"]["build"] == "0.5.0"
+    assert [path.name for path in (Path(record["run"]["path"])).glob("apart*")] == []
 
 
-class Waiting:
-    """A depth that answers one build with an error and waits over the others, as an engine's
-    start is waited for: with a word now and then."""
-
-    name = "engine"
-    looked_at = "nothing"
-
-    def __init__(self) -> None:
-        self.began = threading.Barrier(3, timeout=30)
-        self.ended: list[str] = []
-
-    def answer(self, spec: str, builds: Any, asked: Asked) -> dict[str, Any]:
-        self.began.wait()
-        if spec == "0.2.0":
-            raise UsageError("no such case")
-        try:
-            while True:
-                asked.told(f"{spec}: still")
-                time.sleep(0.02)
-        finally:
-            self.ended.append(spec)
+def test_a_trial_of_a_batch_says_where_it_ran_and_what_it_cost(engine: Any) -> None:
+    versions = engine.releases("ggbb")
+    record = engine.record("--good", versions[0], "--bad", versions[-1], "--jobs", "2")
+    for row in record["trials"]:
+        assert row["place"] == {"node": "here", "machine": MACHINE, "gpu": "", "driver": ""}
+        assert row["not_counted"] is None
+    assert record["stages"][0]["group"] == f"no GPU, {MACHINE}"
+    assert record["traffic"]["requests"] > len(record["trials"])
 
 
-def test_an_error_of_one_trial_is_raised_and_the_others_are_ended(tmp_path: Path) -> None:
-    depth = Waiting()
-    asked = Asked(
-        None,  # type: ignore[arg-type]  # this depth asks for no case
-        (),
-        (),
-        None,  # type: ignore[arg-type]
-        None,
-        lambda line: None,
-        tmp_path,
-    )
-    bench = Bench(depth, asked, None, tmp_path)  # type: ignore[arg-type]  # it opens no build
-    names = ["0.1.0", "0.2.0", "0.3.0"]
-    batch = [Trial(name, 1, "narrowing") for name in names]
-    with pytest.raises(UsageError, match="no such case"):
-        list(crew.play([bench] * 3, batch, {name: Candidate(name) for name in names}))
-    assert sorted(depth.ended) == ["0.1.0", "0.3.0"]
+def test_a_case_that_is_edited_meanwhile_is_not_asked(tmp_path: Path) -> None:
+    path = tmp_path / "case.yaml"
+    [shipped] = load_cases(["draft-length-gate"])
+    path.write_bytes(shipped.path.read_bytes())
+    loaded = load_case(path)
+    path.write_bytes(path.read_bytes() + b"# edited\n")
+    with pytest.raises(UsageError, match="was changed after it was read"):
+        case_file(loaded, tmp_path / "kept")
