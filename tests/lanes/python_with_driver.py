@@ -1,6 +1,7 @@
 """A Python whose CUDA driver is made up: LIBRARY REST…, where REST is what an interpreter is told
 (`-m MODULE DIRECTORY`). Kernels are executed by the emulator, in this process. With NO_COMPILERS it
-finds none of the packages that compile kernels."""
+finds none of the packages that compile kernels; with MADE_UP_TORCH it has a torch over that driver.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +12,26 @@ import os
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
+
+
+def beside(name: str) -> Any:
+    """The module in the file of that name beside this one; under another, which shadows nothing."""
+    spec = importlib.util.spec_from_file_location(
+        f"lanes_{name}", Path(__file__).with_name(f"{name}.py")
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def main() -> None:
     library, option, module, directory = sys.argv[1:]
     assert option == "-m"
-    spec = importlib.util.spec_from_file_location("card", Path(__file__).with_name("conftest.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    card = importlib.util.module_from_spec(spec)
-    sys.modules["card"] = card
-    spec.loader.exec_module(card)
+    card = beside("conftest")
     device = card.Card(ctypes.CDLL(library), Path(directory))
     device.reset()
     if os.environ.get("NO_COMPILERS"):
@@ -33,6 +43,8 @@ def main() -> None:
             return installed(name)
 
         importlib.metadata.distribution = distribution
+    if os.environ.get("MADE_UP_TORCH"):
+        beside("made_up_torch").install()
     sys.argv = [module, directory]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

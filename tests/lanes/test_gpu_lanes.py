@@ -60,7 +60,7 @@ class Box:
         paths = os.environ.get("PYTHONPATH", "")
         without = "" if self.compilers else "export NO_COMPILERS=1\n"
         if self.torch:
-            paths = f"{HERE / 'fake_torch'}:{paths}"
+            without += "export MADE_UP_TORCH=1\n"
             without += f'export LD_LIBRARY_PATH="{self.library.parent}:$LD_LIBRARY_PATH"\n'
         without += f': > "{self.folder / "nvml"}"\n' if self.lost else ""
         python = self.folder / "python"

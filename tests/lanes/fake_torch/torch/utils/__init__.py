@@ -1,3 +1,0 @@
-"""torch.utils."""
-
-from . import dlpack as dlpack
