@@ -73,7 +73,8 @@ def look(
 
 def members(names: Iterable[str], probes: Iterable[Probe], lifts: Iterable[Lift] = ()) -> list[str]:
     """The names that the probes look at, and those in which kernels are looked for."""
-    globs = [f for p in probes for f in p.files]
+    names = list(names)
+    globs = [f for p in probes for f in p.patterns(names)]
     globs += [f for lift in lifts for f in (*lift.files, *lift.helpers)]
     patterns = _patterns(tuple(dict.fromkeys(globs)))
     return [name for name in names if name.endswith(".py") and patterns.fullmatch(name)]

@@ -11,7 +11,7 @@ UPDATE = "v1/worker/gpu/spec_decode/speculator.py"
 V1_TABLE, V2_TABLE = "v1/worker/block_table.py", "v1/worker/gpu/block_table.py"
 BATCH_REJECTION = "v1/worker/gpu/spec_decode/rejection_sampler_utils.py"
 REJECTION, GUMBEL = "v1/sample/rejection_sampler.py", "v1/worker/gpu/sample/gumbel.py"
-COPY, RECURRENT = "v1/worker/mamba_utils.py", "layers/ops/fused_recurrent.py"
+BATCH_STRICT = "v1/worker/gpu/spec_decode/rejection_sample.py"
 
 STEP_BODY = """
     row = tl.program_id(0)
@@ -180,6 +180,73 @@ def batch_rejection(guard: str = "draft >= 0") -> str:
     )
 
 
+def greedy(given: str = "target", right: str = "draft == target") -> str:
+    """given: what comes out at a draft; right: whether it goes on after it."""
+    return kernel(
+        "rejection_greedy_sample_kernel",
+        "output_token_ids_ptr, cu_num_draft_tokens_ptr, draft_token_ids_ptr, target_argmax_ptr, "
+        "bonus_token_ids_ptr, max_spec_len",
+        f"""
+        row = tl.program_id(0)
+        end = tl.load(cu_num_draft_tokens_ptr + row)
+        first = tl.load(cu_num_draft_tokens_ptr + row - 1, mask=row > 0, other=0)
+        out = output_token_ids_ptr + row * (max_spec_len + 1)
+        kept = True
+        for number in range(end - first):
+            if kept:
+                draft = tl.load(draft_token_ids_ptr + first + number)
+                target = tl.load(target_argmax_ptr + first + number).to(tl.int32)
+                tl.store(out + number, {given})
+                kept = {right}
+        if kept:
+            tl.store(out + end - first, tl.load(bonus_token_ids_ptr + row))
+        """,
+    )
+
+
+def batch_strict(right: str = "draft == target", first: str = "first") -> str:
+    """first: where a request's drafts begin."""
+    return kernel(
+        "_rejection_sample_kernel",
+        "sampled_ptr, sampled_stride, num_sampled_ptr, target_sampled_ptr, input_ids_ptr, "
+        "cu_num_logits_ptr",
+        f"""
+        row = tl.program_id(0)
+        first = tl.load(cu_num_logits_ptr + row)
+        count = tl.load(cu_num_logits_ptr + row + 1) - first
+        kept = True
+        for number in range(count):
+            if kept:
+                target = tl.load(target_sampled_ptr + {first} + number)
+                tl.store(sampled_ptr + row * sampled_stride + number, target)
+                if number < count - 1:
+                    draft = tl.load(input_ids_ptr + {first} + number + 1)
+                    kept = {right}
+        """,
+    )
+
+
+def batch_greedy(right: str = "draft == target") -> str:
+    """A kernel that samples by probability too: a request of temperature 0 is greedy."""
+    return kernel(
+        "_rejection_kernel",
+        "sampled_ptr, sampled_stride, target_local_argmax_ptr, target_local_argmax_stride, "
+        "draft_sampled_ptr, cu_num_logits_ptr, temp_ptr, idx_mapping_ptr",
+        f"""
+        row = tl.program_id(0)
+        first = tl.load(cu_num_logits_ptr + row)
+        kept = tl.load(temp_ptr + tl.load(idx_mapping_ptr + row)) == 0.0
+        for number in range(tl.load(cu_num_logits_ptr + row + 1) - first - 1):
+            if kept:
+                at = first + number
+                draft = tl.load(draft_sampled_ptr + at + 1)
+                target = tl.load(target_local_argmax_ptr + at * target_local_argmax_stride)
+                tl.store(sampled_ptr + row * sampled_stride + number, target)
+                kept = {right}
+        """,
+    )
+
+
 def gumbel(valid: str = "slot >= 0", end: str = "vocab_size") -> str:
     return kernel(
         "_gumbel_sample_kernel",
@@ -198,61 +265,6 @@ def gumbel(valid: str = "slot >= 0", end: str = "vocab_size") -> str:
         logits = tl.where(at < vocab_size, logits / warmth + tl.rand(seed, at), worst)
         best = number * BLOCK_SIZE + tl.argmax(logits, axis=0)
         tl.store(local_argmax_ptr + row * local_argmax_stride + number, best)
-        """,
-    )
-
-
-COPY_PARAMETERS = (
-    "idx_mapping_ptr, mamba_state_idx_ptr, num_accepted_tokens_ptr, num_computed_tokens_ptr, "
-    "block_table_ptrs_ptr, block_table_stride_req, state_base_addrs_ptr, state_block_strides_ptr, "
-    "state_inner_sizes_ptr, block_size: tl.constexpr, COPY_BLOCK_SIZE: tl.constexpr, "
-    "HAS_IDX_MAPPING: tl.constexpr, PRECOMPUTED_NEW_COMPUTED: tl.constexpr"
-)
-
-
-def copy(row: str = "slot", needed: str = "True") -> str:
-    """row: of the block table; needed: whether a state is copied at all."""
-    return kernel(
-        "postprocess_mamba_fused_kernel",
-        COPY_PARAMETERS,
-        f"""
-        batch = tl.program_id(0)
-        slot = tl.load(idx_mapping_ptr + batch)
-        computed = tl.load(num_computed_tokens_ptr + slot)
-        running = computed - tl.load(num_accepted_tokens_ptr + slot) + 1
-        aligned = computed // block_size * block_size
-        source = tl.load(mamba_state_idx_ptr + slot) + aligned - running
-        table = tl.load(block_table_ptrs_ptr).to(tl.pointer_type(tl.int32))
-        table += {row} * block_table_stride_req
-        state = tl.load(state_base_addrs_ptr)
-        stride = tl.load(state_block_strides_ptr)
-        lane = tl.arange(0, COPY_BLOCK_SIZE)
-        inside = (lane < tl.load(state_inner_sizes_ptr)) & {needed}
-        here = (state + tl.load(table + source) * stride).to(tl.pointer_type(tl.float32))
-        there = (state + tl.load(table + aligned // block_size - 1) * stride).to(
-            tl.pointer_type(tl.float32)
-        )
-        tl.store(there + lane, tl.load(here + lane, mask=inside), mask=inside)
-        """,
-    )
-
-
-def recurrent(count: str = "tl.minimum(tl.maximum(count, 1), 4)", start: str = "count - 1") -> str:
-    """count: what the accepted count is made of, with a table of four states a request."""
-    return kernel(
-        "fused_recurrent_small_kernel",
-        "ht, h0, q, ssm_state_indices, num_accepted_tokens, stride_indices_seq: tl.constexpr, "
-        "stride_init_state_token: tl.constexpr, BK: tl.constexpr, BV: tl.constexpr",
-        f"""
-        row = tl.program_id(2)
-        count = tl.load(num_accepted_tokens + row)
-        count = {count}
-        lane = tl.arange(0, BK * BV)
-        table = ssm_state_indices + row * stride_indices_seq
-        before = tl.load(table + {start}).to(tl.int64)
-        state = tl.load(h0 + before * stride_init_state_token + lane)
-        after = tl.load(table).to(tl.int64)
-        tl.store(ht + after * stride_init_state_token + lane, state)
         """,
     )
 

@@ -59,6 +59,10 @@ def test_the_order_of_parameters_does_not_matter(parameters: list[Parameter]) ->
     assert list(bound.order) == left
 
 
+def test_an_annotation_without_a_width_leaves_the_type_to_the_role() -> None:
+    assert bind(SUBJECT, [Parameter("count", "int", False)]).types == {"count": "i64"}
+
+
 def test_another_name_of_a_role_is_known() -> None:
     bound = bind(SUBJECT, [Parameter("pos", "", False)])
     assert (bound.types, bound.order) == ({"pos": "*i64"}, ("positions",))

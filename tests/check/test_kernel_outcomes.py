@@ -12,10 +12,6 @@ from typing import Any
 
 import pytest
 
-from specrepro.repro.check.builds import Builds
-from specrepro.repro.check.cache import Cache
-from specrepro.repro.check.kernel.compiler import Compiler, compiler
-from specrepro.repro.check.kernel.depth import look_at
 from specrepro.repro.check.kernel.launching import Saw
 from specrepro.repro.check.source import Reading
 
@@ -38,26 +34,6 @@ trees: Any = trees_module()
 Ask = Callable[..., tuple[Reading, Saw]]
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
-    return compiler(Cache(tmp_path_factory.mktemp("cache"), print))
-
-
-@pytest.fixture
-def ask(made: Compiler, tmp_path: Path) -> Ask:
-    def asked(probe: str, file: str, text: str, seconds: float = 60.0) -> tuple[Reading, Saw]:
-        path = trees.plant(tmp_path, {file: text})
-        with Builds(cache=tmp_path / "builds") as builds:
-            tree = builds.open(str(path))
-            try:
-                looked = look_at(tree, made, [probe], [], seconds)
-            finally:
-                tree.close()
-        return looked.readings[probe], looked.saw[probe]
-
-    return asked
-
-
 def line_of(text: str, part: str) -> int:
     return next(n for n, line in enumerate(text.splitlines(), 1) if part in line)
 
@@ -77,8 +53,9 @@ GOOD = [
     ("rejection_kernel", trees.REJECTION, trees.rejection(), "refused"),
     ("batch_rejection_kernel", trees.BATCH_REJECTION, trees.batch_rejection(), "refused"),
     ("gumbel_kernel", trees.GUMBEL, trees.gumbel(), "guarded"),
-    ("state_copy_kernel", trees.COPY, trees.copy(), "request"),
-    ("recurrent_kernel", trees.RECURRENT, trees.recurrent(), "checked"),
+    ("greedy_rejection_kernel", trees.REJECTION, trees.greedy(), "rejected"),
+    ("batch_greedy_kernel", trees.BATCH_STRICT, trees.batch_strict(), "rejected"),
+    ("batch_greedy_kernel", trees.BATCH_REJECTION, trees.batch_greedy(), "rejected"),
 ]
 
 
@@ -140,12 +117,20 @@ BAD = [
         *("out_of_bounds_read", "logits", [200, 208], "logits = tl.load("),
     ),
     (
-        *("state_copy_kernel", trees.COPY, trees.copy("batch"), "batch"),
-        *("foreign_read", "block_table", [2, 2], "here = "),
+        *("greedy_rejection_kernel", trees.REJECTION, trees.greedy("draft", "True"), "accepted"),
+        *("wrong_value", "output_token_ids", [0, 0], "tl.store(out + number"),
     ),
     (
-        *("recurrent_kernel", trees.RECURRENT, trees.recurrent("count"), "unchecked"),
-        *("out_of_bounds_read", "ssm_state_indices", [-1, -1], "before = "),
+        *("batch_greedy_kernel", trees.BATCH_STRICT, trees.batch_strict("True"), "accepted"),
+        *("wrong_value", "sampled", [1, 1], "tl.store(sampled_ptr"),
+    ),
+    (
+        *("batch_greedy_kernel", trees.BATCH_STRICT, trees.batch_strict(first="first + 1")),
+        *("outside", "foreign_read", "input_ids", [3, 3], "draft = tl.load("),
+    ),
+    (
+        *("batch_greedy_kernel", trees.BATCH_REJECTION, trees.batch_greedy("True"), "accepted"),
+        *("wrong_value", "sampled", [1, 1], "tl.store(sampled_ptr"),
     ),
 ]
 
@@ -187,18 +172,6 @@ def test_after_a_masked_step_the_slot_is_in_the_first_block_of_the_request(ask: 
     ]
 
 
-def test_a_late_copy_moves_blocks_of_the_other_request(ask: Ask) -> None:
-    _, saw = ask("state_copy_kernel", trees.COPY, trees.copy("batch"))
-    state = [f for f in saw.findings if f["tensor"] == "recurrent_state"]
-    # slot 5 has blocks 21 to 24, slot 3 has 13 to 16, of 16 elements each
-    assert sorted((f["kind"], f["request"], f["elements"][0] // 16) for f in state) == [
-        ("foreign_read", 3, 23),
-        ("foreign_read", 5, 15),
-        ("foreign_write", 3, 21),
-        ("foreign_write", 5, 13),
-    ]
-
-
 NOTHING = "\n    return\n"
 
 
@@ -216,9 +189,8 @@ NOTHING = "\n    return\n"
             *("batch_rejection_kernel", trees.BATCH_REJECTION),
             *(trees.batch_rejection("draft < 0"), "came out as"),
         ),
-        ("state_copy_kernel", trees.COPY, trees.copy(needed="(lane < 0)"), "is not copied"),
-        ("state_copy_kernel", trees.COPY, trees.copy("7"), "rows [7]"),
-        ("recurrent_kernel", trees.RECURRENT, trees.recurrent("count", "0"), "starts from state 1"),
+        ("greedy_rejection_kernel", trees.REJECTION, trees.greedy(right="False"), "came out as"),
+        ("batch_greedy_kernel", trees.BATCH_STRICT, trees.batch_strict("False"), "came out as"),
     ],
 )
 def test_a_kernel_that_does_not_do_its_work_is_unknown(

@@ -116,7 +116,7 @@ def test_the_state_copy_uses_the_row_of_the_batch_from_0_25_0_to_0_31_0(seen: Se
 
 
 def test_no_release_bounds_the_accepted_count(seen: Seen) -> None:
-    release, looked = seen
+    _, looked = seen
     assert value(seen, "recurrent_kernel") == "unchecked"
     found = looked.saw["recurrent_kernel"].findings
     assert [(f["kind"], f["tensor"], f["elements"]) for f in found] == [
@@ -124,21 +124,55 @@ def test_no_release_bounds_the_accepted_count(seen: Seen) -> None:
         ("foreign_read", "ssm_state_indices", [4, 4]),  # one past the width, 4
         ("out_of_bounds_read", "ssm_state_indices", [8, 8]),  # one past the table of two
     ]
-    gated = "unchecked" if number(release) >= (0, 18, 0) else None
-    assert value(seen, "gated_recurrent_kernel") == gated
 
 
-def test_no_slot_mapping_checks_the_row(seen: Seen) -> None:
-    v2 = "unchecked" if number(seen[0]) >= (0, 12, 0) else None
-    assert value(seen, "batch_slot_mapping_kernel") == v2
-    assert value(seen, "slot_mapping_kernel") in ("unchecked", None)
+# probe → (first release, last, what its kernel does there); in the others there is none
+END = "0.33.0"
+SAID = {
+    "slot_mapping_kernel": [("0.19.0", END, "unchecked")],
+    "batch_slot_mapping_kernel": [("0.12.0", END, "unchecked")],
+    "padding_row_kernel": [("0.15.0", "0.30.0", "reads outside"), ("0.31.0", END, "guarded")],
+    "append_blocks_kernel": [("0.12.0", "0.13.0", "silent")],
+    "rejection_kernel": [("0.11.0", "0.24.0", "looked up"), ("0.25.0", END, "refused")],
+    "batch_rejection_kernel": [("0.18.0", "0.24.0", "looked up"), ("0.25.0", END, "refused")],
+    # tokens are compared, so a placeholder is another token than the target's in all of them
+    "greedy_rejection_kernel": [("0.11.0", END, "rejected")],
+    "batch_greedy_kernel": [("0.12.0", END, "rejected")],
+    "gumbel_kernel": [("0.14.0", "0.24.0", "reads outside"), ("0.25.0", END, "guarded")],
+    # the copies share one body, and with it the row
+    "state_precopy_kernel": [("0.25.0", "0.31.0", "batch"), ("0.32.0", END, "request")],
+    "conv_copy_kernel": [("0.25.0", "0.31.0", "batch"), ("0.32.0", END, "request")],
+    "conv_rows_copy_kernel": [("0.25.0", "0.31.0", "batch"), ("0.32.0", END, "request")],
+    "accepted_copy_kernel": [("0.22.0", END, "unchecked")],
+    "gated_recurrent_kernel": [("0.18.0", END, "unchecked")],
+    # the one kernel that checks the count
+    "mtp_recurrent_kernel": [("0.33.0", END, "checked")],
+    "conv_update_kernel": [("0.11.0", END, "unchecked")],
+}
 
 
-def test_rows_without_a_request_are_guarded_from_0_31_0(seen: Seen) -> None:
-    if number(seen[0]) >= (0, 31, 0):
-        assert value(seen, "padding_row_kernel") == "guarded"
-    else:
-        assert value(seen, "padding_row_kernel") in ("reads outside", None)
+@pytest.mark.parametrize("probe", SAID)
+def test_a_kernel_does_in_each_release_what_was_read_there(seen: Seen, probe: str) -> None:
+    release = number(seen[0])
+    expected = next(
+        (said for first, last, said in SAID[probe] if number(first) <= release <= number(last)),
+        None,
+    )
+    assert value(seen, probe) == expected, seen[1].readings[probe].detail
+
+
+def test_a_copy_before_a_step_stays_with_the_requests_of_that_step(seen: Seen) -> None:
+    assert seen[1].saw["state_precopy_kernel"].findings == ()
+
+
+def test_every_probe_has_a_table_here() -> None:
+    with_their_own = {
+        "draft_step_kernel",
+        "input_update_kernel",
+        "state_copy_kernel",
+        "recurrent_kernel",
+    }
+    assert {*SAID, *with_their_own} == set(PROBES)
 
 
 def test_every_kernel_that_is_there_is_compiled_and_run(seen: Seen) -> None:

@@ -30,6 +30,7 @@ FILES = {
     "GUM": f"{V2}/sample/gumbel.py",
     "KVM": "v1/core/kv_cache_manager.py",
     "LBP": "v1/spec_decode/llm_base_proposer.py",
+    "MCF": "model_executor/models/config.py",
     "MH": f"{V2}/model_states/mamba_hybrid.py",
     "MU": "v1/worker/mamba_utils.py",
     "SCH": "v1/core/sched/scheduler.py",
@@ -228,12 +229,9 @@ def test_defaults_are_as_they_were_read(release: tuple[str, Source]) -> None:
         assert (runner.path, runner.line) == place(cells["default_runner"])
 
     caching = said["default_prefix_caching"]
-    if cells["default_prefix_caching"] == "?":
-        assert caching.value is None
-    else:
-        assert isinstance(caching.value, dict)
-        assert caching.value["hybrid"] == cells["default_prefix_caching"].split()[0]
-        assert (caching.path, caching.line) == place(cells["default_prefix_caching"])
+    hybrid = cells["default_prefix_caching"].split()[0]
+    assert caching.value == {"dense": "on", "hybrid": hybrid}
+    assert (caching.path, caching.line) == place(cells["default_prefix_caching"])
 
     scheduling = said["default_async"].value
     assert isinstance(scheduling, dict)

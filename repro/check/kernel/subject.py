@@ -126,7 +126,8 @@ def _role(subject: Subject, parameter: str) -> str:
 
 
 def _annotated(note: str) -> str:
-    """The type of `tl.int64`; "" for what is no integer type."""
+    """The type of `tl.int64`; "" for what is no integer type of a width, as Python's `int`."""
     last = note.rpartition(".")[2]
-    kind = {"int": "i", "uint": "u"}.get(last.rstrip("0123456789"), "")
-    return f"{kind}{last.lstrip('uint')}" if kind else ""
+    name = last.rstrip("0123456789")
+    kind, width = {"int": "i", "uint": "u"}.get(name, ""), last.removeprefix(name)
+    return f"{kind}{width}" if kind and width else ""

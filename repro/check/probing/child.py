@@ -52,7 +52,8 @@ def main(folder: Path, out: int) -> None:
             signal.setitimer(signal.ITIMER_REAL, 0)
         _say(out, {"lift": lift["id"], **said})
     for probe in probes:
-        wanted = {n: p for n, p in files.items() if any(matches(n, f) for f in probe.files)}
+        globs = probe.patterns(files)
+        wanted = {n: p for n, p in files.items() if any(matches(n, f) for f in globs)}
         signal.setitimer(signal.ITIMER_REAL, job["probe_seconds"])
         try:
             said = _answer(probe, Sources(wanted, every.trees, every.tables))

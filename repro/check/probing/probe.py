@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ class Probe:
 
     files: patterns of members, relative to any folder of the build; `*` crosses folders. values:
     every value an answer can have → what it means. table: an answer maps keys to values.
+    without: pattern → patterns looked at only in a build that has no member that fits it, because
+    a later build keeps the same elsewhere and would pay for a file that does not matter.
     """
 
     id: str
@@ -45,6 +47,17 @@ class Probe:
     values: Mapping[str, str]
     answer: Callable[[Sources], Answer]
     table: bool = False
+    without: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def patterns(self, members: Collection[str]) -> tuple[str, ...]:
+        """Patterns of what it looks at in a build with these members."""
+        more = [
+            pattern
+            for known, others in self.without.items()
+            if not any(matches(name, known) for name in members)
+            for pattern in others
+        ]
+        return (*self.files, *more)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,18 @@ PROBES = (
     "append_blocks_kernel",
     "rejection_kernel",
     "batch_rejection_kernel",
+    "greedy_rejection_kernel",
+    "batch_greedy_kernel",
     "gumbel_kernel",
     "state_copy_kernel",
+    "state_precopy_kernel",
+    "conv_copy_kernel",
+    "conv_rows_copy_kernel",
+    "accepted_copy_kernel",
     "recurrent_kernel",
     "gated_recurrent_kernel",
+    "mtp_recurrent_kernel",
+    "conv_update_kernel",
 )
 
 

@@ -24,7 +24,7 @@ SUBJECT = Subject(
         "_probabilistic_rejection_kernel",
         "_probabilistic_rejection_sample_kernel",
     ),
-    helpers=("v1/worker/gpu/sample/gumbel.py", "vllm/triton_utils/*.py"),
+    helpers=("v1/worker/gpu/sample/gumbel.py",),
     roles={
         "sampled": Pointer("i64"),
         "sampled_stride": Scalar(LOGITS),

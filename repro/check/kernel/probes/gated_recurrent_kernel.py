@@ -9,7 +9,7 @@ from .accepted import ROLES, VALUES, run
 SUBJECT = Subject(
     files=("ops/fused_sigmoid_gating.py",),
     names=("fused_sigmoid_gating*_kernel",),
-    helpers=("ops/op.py", "ops/utils.py", "vllm/triton_utils/*.py"),
+    helpers=("ops/op.py", "ops/utils.py"),
     roles={
         **ROLES,
         **dict.fromkeys(("a", "b", "dt_bias"), Pointer("fp32")),

@@ -15,7 +15,6 @@ BLOCKS = -(-VOCABULARY // BLOCK)
 SUBJECT = Subject(
     files=("v1/worker/gpu/sample/gumbel.py",),
     names=("_gumbel_sample_kernel",),
-    helpers=("vllm/triton_utils/*.py",),
     roles={
         "local_argmax": Pointer("i64"),
         "local_argmax_stride": Scalar(BLOCKS),

@@ -9,7 +9,7 @@ from .accepted import ROLES, VALUES, run
 SUBJECT = Subject(
     files=("ops/fused_recurrent.py",),
     names=("fused_recurrent*_kernel",),
-    helpers=("ops/op.py", "ops/utils.py", "vllm/triton_utils/*.py"),
+    helpers=("ops/op.py", "ops/utils.py"),
     roles={**ROLES, "g": Pointer("fp32", also=("gk",)), "beta": Pointer("fp32")},
     needs=("num_accepted_tokens", "ssm_state_indices"),
     warps=1,

@@ -15,7 +15,6 @@ VALUES = {"refused": "no, it rejects it", "looked up": "yes, before the row of t
 SUBJECT = Subject(
     files=("v1/sample/rejection_sampler.py",),
     names=("rejection_random_sample_kernel",),
-    helpers=("vllm/triton_utils/*.py",),
     roles={
         "output_token_ids": Pointer("i32"),
         "cu_num_draft_tokens": Pointer("i32"),
