@@ -6,10 +6,12 @@ import base64
 import contextlib
 import csv
 import hashlib
+import importlib.util
 import io
 import json
 import os
 import re
+import sys
 import threading
 import time
 import zipfile
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -269,3 +272,19 @@ def opened(environ: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., Bu
     yield make
     for builds in made:
         builds.close()
+
+
+@pytest.fixture(scope="session")
+def made_up_gpu(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Any]:
+    """Makes a machine with a GPU in a folder (tests/lanes/box.py); skips without a compiler."""
+    folder = Path(__file__).parent / "lanes"
+    modules = {}
+    for name in ("conftest", "box"):
+        spec = importlib.util.spec_from_file_location(f"made_up_{name}", folder / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        modules[name] = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = modules[name]
+        spec.loader.exec_module(modules[name])
+    library = modules["conftest"].compiled(tmp_path_factory.mktemp("cuda"))
+    return lambda at: modules["box"].made(at, library)

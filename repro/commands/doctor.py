@@ -28,11 +28,12 @@ def doctor(kernel_log: KernelLogFile = None, json_: Json = False, quiet: Quiet =
     from ..watch.kernel_log import Place
 
     why = no_device_lane()
+    place = Place(kernel_log) if kernel_log else Place.of(os.environ)
     record = {
         "schema": "specrepro/doctor@1",
         "version": __version__,
         "gpu_lane": not why,
-        "checks": [asdict(check) for check in examine(Machine(os.environ, Place(kernel_log)), why)],
+        "checks": [asdict(check) for check in examine(Machine(os.environ, place), why)],
     }
     if json_:
         print_json(record)

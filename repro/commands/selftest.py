@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from ..errors import Exit
-from .options import Json, Quiet, Timeout, Verbose
+from .options import Device, Force, Json, Lanes, Quiet, Timeout, Verbose
+
+Within = Annotated[
+    float | None,
+    typer.Option(
+        "--within",
+        metavar="SECONDS",
+        min=1.0,
+        help="On a GPU: what does not end by then is left out [default: 115].",
+    ),
+]
 
 
 def selftest(
-    timeout: Timeout = None, json_: Json = False, quiet: Quiet = False, verbose: Verbose = False
+    lane: Lanes = None,
+    timeout: Timeout = None,
+    within: Within = None,
+    device: Device = None,
+    force: Force = False,
+    json_: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Plant known faults and a clean control, and say which instrument saw which.
 
@@ -18,11 +37,12 @@ def selftest(
     from ... import __version__
     from ..report.console import console, print_json
     from ..report.selftest_page import print_selftest
-    from ..selftest.session import TIMEOUT
+    from ..selftest.session import TIMEOUT, WITHIN, Asked
     from ..selftest.session import selftest as planted
     from ..watch.nvml import devices
 
-    record = planted(__version__, devices().reason, timeout or TIMEOUT)
+    asked = Asked(timeout or TIMEOUT, tuple(lane or ()), device, force, within or WITHIN)
+    record = planted(__version__, devices().reason, asked)
     if json_:
         print_json(record)
     else:

@@ -62,7 +62,7 @@ def watch(
     from ..watch.kernel_log import Place
     from ..watch.watchers import Watchers
 
-    watchers = Watchers(Place(kernel_log), linger)
+    watchers = Watchers(Place(kernel_log) if kernel_log else None, linger)
     if words:
         _around(words, watchers, collect_env, runs, json_, quiet, verbose)
     else:

@@ -40,7 +40,8 @@ def print_selftest(out: Console, record: Record, *, quiet: bool, verbose: bool) 
 def _headline(record: Record) -> Text:
     ran = [str(each["name"]) for each in record["instruments"] if each["ran"]]
     verdict, style = ("ALL SEEN", "bold green") if record["ok"] else ("NOT ALL SEEN", "bold red")
-    by = f"by {printable(' and '.join(ran))}" if ran else "no instrument ran"
+    names = " and ".join([", ".join(ran[:-1]), ran[-1]] if ran[1:] else ran)
+    by = f"by {printable(names)}" if ran else "no instrument ran"
     return Text.assemble(
         ("selftest", "bold"), "   ", (verdict, style), f" · {by}", f"   {record['seconds']} s"
     )

@@ -7,7 +7,7 @@ so that no compiler is needed; a test compiles planted.cu again and compares.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import KernelError
@@ -44,6 +44,13 @@ class Fault:
     def arguments(self) -> Path:
         """The argument file of its launch."""
         return FOLDER / f"{self.name}.yaml"
+
+    def on_device(self) -> Fault:
+        """The same as it is planted on a device: not far away, where something of the process may
+        lie, but at the first byte behind the buffer, where a lane maps nothing."""
+        if self.past in (None, 0):
+            return self
+        return replace(self, elements=(THREADS, 2 * THREADS - 1), past=0)
 
 
 CONTROL = Fault("clean", "all of it done right", None)

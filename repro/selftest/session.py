@@ -8,47 +8,75 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ..emulation.argument_file import load_arguments
 from ..emulation.parent import Request, emulate_file
-from ..errors import KernelError, SpecreproError
+from ..errors import KernelError, SpecreproError, UsageError
+from ..escape import quoted
+from ..lanes.catalog import CATALOG
 from ..lanes.process import Children, run_child
 from ..records import Finding, Kind
-from .cells import INSTRUMENTS, Cell, Observed, all_seen, cell, cell_without_run, runs
+from .cells import INSTRUMENTS, Cell, Observed, State, all_seen, cell, cell_without_run, runs
+from .device import LANES, NOT_ASKED, Looked, OnGpu, plant
 from .faults import FAULTS, KERNELS, THREADS, Fault, marks
 
 SCHEMA = "specrepro/selftest@1"
 CHILD = "specrepro.repro.selftest.child"
 TIMEOUT = 60.0  # seconds of one child
 HANG = 10.0  # seconds of a child that must not end by itself
+WITHIN = 115.0  # seconds of all of it, where a GPU is used
 MEMORY_LIMIT = 4 << 30  # bytes of address space of a child
 LONGEST_RESULT = 1 << 20  # bytes
 REFERENCE, EMULATOR = "reference", "emulator"
 
 
-def selftest(version: str, no_device: str, timeout: float = TIMEOUT) -> dict[str, Any]:
-    """The record (`specrepro/selftest@1`). no_device: why there is none here, "" where there is
-    one. timeout: seconds of a child.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """timeout: seconds of a child. lanes: all if empty. device, force: as the lanes of `run` take
+    them. within: seconds of all of it, where a GPU is used."""
+
+    timeout: float = TIMEOUT
+    lanes: tuple[str, ...] = ()
+    device: int | None = None
+    force: bool = False
+    within: float = WITHIN
+
+
+def selftest(version: str, no_device: str, asked: Asked) -> dict[str, Any]:
+    """The record (`specrepro/selftest@1`). no_device: why there is no GPU here, "" where there is
+    one. UsageError for a lane that is none.
     """
     started = time.monotonic()
-    reason = no_device or "the selftest of this version plants nothing on a GPU"
+    wanted = _wanted(asked.lanes)
+    children = Children()
+    looked = Looked(reasons=dict.fromkeys(INSTRUMENTS, no_device))
     try:
         lines = marks()
-        seen = _look(timeout)
+        seen = _look([name for name in (REFERENCE, EMULATOR) if name in wanted], asked, children)
+        device_lanes = [name for name in LANES if name in wanted]
+        if not no_device and device_lanes:
+            on = OnGpu(
+                asked.device, asked.force, asked.timeout, started + asked.within, device_lanes
+            )
+            looked = _interruptible(on, children, lines)
     except KernelError as error:
         lines, seen = {}, _unlooked(str(error))
-    rows = [(fault, _cells(fault, seen, reason, lines)) for fault in FAULTS]
+        looked.reasons = looked.reasons | dict.fromkeys(INSTRUMENTS, str(error))
+    looked.reasons |= {name: NOT_ASKED for name in CATALOG if name not in wanted}
+    rows = [(fault, _cells(fault, seen, looked, lines)) for fault in FAULTS]
     ran = {name for name, _ in seen}
+    ran |= {name for (name, _), one in looked.cells.items() if one.state is not State.NOT_RUN}
     return {
         "schema": SCHEMA,
         "version": version,
-        "ok": all_seen(rows),
+        "ok": all_seen(rows, some=bool(asked.lanes)),
         "seconds": round(time.monotonic() - started, 1),
+        "gpu": looked.gpu,
         "instruments": [
-            {"name": name, "ran": name in ran, "reason": "" if name in ran else reason}
+            {"name": name, "ran": name in ran, "reason": "" if name in ran else _why(name, looked)}
             for name in INSTRUMENTS
         ],
         "faults": [
@@ -63,28 +91,58 @@ def selftest(version: str, no_device: str, timeout: float = TIMEOUT) -> dict[str
     }
 
 
+def _wanted(lanes: Sequence[str]) -> Sequence[str]:
+    for name in lanes:
+        if name not in CATALOG:
+            raise UsageError(f"no lane {quoted(name)}", hint=f"there is {', '.join(CATALOG)}")
+    return lanes or tuple(CATALOG)
+
+
+def _interruptible(
+    asked: OnGpu, children: Children, lines: Mapping[str, tuple[int, ...]]
+) -> Looked:
+    try:
+        return plant(asked, children, lines)
+    except KeyboardInterrupt:
+        children.stop()
+        raise
+
+
+def _why(name: str, looked: Looked) -> str:
+    """Why an instrument was not run at all."""
+    if name in looked.reasons:
+        return looked.reasons[name]
+    told = [one.detail for (mine, _), one in looked.cells.items() if mine == name and one.detail]
+    return told[0] if told else "nothing was planted for it"
+
+
 def _cells(
     fault: Fault,
     seen: Mapping[tuple[str, str], Observed],
-    reason: str,
+    looked: Looked,
     lines: Mapping[str, tuple[int, ...]],
 ) -> list[Cell]:
-    return [
-        cell(fault, name, seen[name, fault.name], lines.get(fault.name, ()))
-        if (name, fault.name) in seen
-        else cell_without_run(fault, name, reason)
-        for name in INSTRUMENTS
-    ]
+    found = []
+    for name in INSTRUMENTS:
+        if (name, fault.name) in seen:
+            one = cell(fault, name, seen[name, fault.name], lines.get(fault.name, ()))
+        elif (name, fault.name) in looked.cells:
+            one = looked.cells[name, fault.name]
+        else:
+            one = cell_without_run(fault, name, _why(name, looked))
+        found.append(one)
+    return found
 
 
-def _look(timeout: float) -> dict[tuple[str, str], Observed]:
-    """What each instrument made of each fault, by their names."""
-    children = Children()
+def _look(
+    wanted: Sequence[str], asked: Asked, children: Children
+) -> dict[tuple[str, str], Observed]:
+    """What each instrument that needs no GPU made of each fault, by their names."""
+    timeout = asked.timeout
+    mine = {name: [f for f in FAULTS if runs(f, name)] for name in wanted}
     # the one that takes longest first
-    emulated = sorted(
-        (f for f in FAULTS if runs(f, EMULATOR)), key=lambda fault: fault.kind is not Kind.HANG
-    )
-    referred = [fault for fault in FAULTS if runs(fault, REFERENCE)]
+    emulated = sorted(mine.get(EMULATOR, ()), key=lambda fault: fault.kind is not Kind.HANG)
+    referred = mine.get(REFERENCE, [])
     # one worker more than there are cores: the hang keeps one waiting
     with ThreadPoolExecutor(1 + (os.cpu_count() or 1)) as pool:
         futures = {f.name: pool.submit(_emulated, f, children, timeout) for f in emulated}
@@ -139,6 +197,8 @@ def _emulated(fault: Fault, children: Children, timeout: float) -> Observed:
 
 def _referred(faults: Sequence[Fault], children: Children, timeout: float) -> dict[str, Observed]:
     """The faults in the reference lane, all of them in one child."""
+    if not faults:
+        return {}
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="specrepro-selftest-") as name:
         directory = Path(name)

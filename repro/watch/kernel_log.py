@@ -15,7 +15,7 @@ import stat
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,7 @@ SOON = 0.5  # seconds in which a follower says that it may not read
 LAST_READS = 1_000  # after the end; of a log that grows faster the rest is not read
 RECORD = 16 << 10  # bytes of one record of /dev/kmsg; the kernel's own limit is 8 KiB
 LONGEST_LINE = 64 << 10  # bytes; a longer one is cut
+ELSEWHERE = "SPECREPRO_KERNEL_LOG"  # variable: a file to follow instead
 _KMSG = re.compile(r"\d+,(?P<number>\d+),(?P<usec>\d+),[^;]*;(?P<message>.*)")
 # Followers of the log that may be read without /dev/kmsg, first the one that needs less.
 FOLLOWERS = (
@@ -45,12 +46,17 @@ class Place:
     file: Path | None = None
     kmsg: Path = KMSG
 
+    @classmethod
+    def of(cls, environ: Mapping[str, str]) -> Place:
+        """As the environment says."""
+        return cls(Path(environ[ELSEWHERE])) if environ.get(ELSEWHERE) else cls()
+
 
 class KernelLog:
     """A thread that collects Xid messages from the moment it is started."""
 
     def __init__(self, place: Place | None = None) -> None:
-        self._place = place or Place()
+        self._place = place or Place.of(os.environ)
         self._events: list[Event] = []
         self._lines: list[str] = []
         self._lock = threading.Lock()

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,19 +23,29 @@ NOTED = ctypes.CFUNCTYPE(
     ctypes.POINTER(ctypes.c_void_p),
 )
 RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
-ILLEGAL_ADDRESS = 700
+# What a device itself ends a context with, by kind of access: the error, and a dump's exception.
+ERRORS = {
+    "out_of_bounds_read": (700, "WARP_ILLEGAL_ADDRESS (14)"),
+    "out_of_bounds_write": (700, "WARP_ILLEGAL_ADDRESS (14)"),
+    "misaligned_access": (716, "WARP_MISALIGNED_ADDRESS (6)"),
+    "trap": (710, "WARP_ASSERT (12)"),
+}
 # Types of kernel parameters: bytes that the driver reads of each.
 SCALARS = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "fp32": ctypes.c_float}
 
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("cuda"))
+
+
+def compiled(folder: Path) -> Path:
     """The library; skips without a compiler, or without cuda-bindings."""
     pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler for the made-up libcuda.so.1")
-    target = tmp_path_factory.mktemp("cuda") / "libcuda.so.1"
+    target = folder / "libcuda.so.1"
     source = Path(__file__).with_name("fake_cuda.c")
     options = ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-Wl,-soname,libcuda.so.1"]
     words = [compiler, *options, "-o", str(target), str(source), "-ldl"]
@@ -72,14 +83,13 @@ class Card:
     def reset(self) -> None:
         self.library.fake_end.restype = ctypes.c_uint64
         self.library.fake_end.argtypes = (ctypes.c_uint64,)
+        self.library.fake_written.argtypes = (ctypes.c_uint64,)
         self.callbacks = NOTED(self.note), RUN(self.run)
         self.library.fake_reset(*self.callbacks)
 
     def note(self, entry: bytes, shape: Any, parameters: Any) -> int:
         """Read a launch's arguments, as the driver does when it is asked for one; its number."""
-        from specrepro.repro import compiled
-
-        kernel = compiled.load(entry.decode())
+        kernel = kernel_of(entry.decode())
         arguments: dict[str, Any] = {}
         for place, parameter in enumerate(kernel.manifest.parameters):
             kind = SCALARS.get(parameter.type, ctypes.c_uint64)
@@ -89,13 +99,15 @@ class Card:
         return len(self.noted) - 1
 
     def run(self, number: int) -> int:
-        """Execute a launch; 700 where it touched what is not mapped."""
+        """Execute a launch; the error with which a device would end it, 0 for none."""
         from specrepro.repro import compiled
         from specrepro.repro.emulator.launch import Buffer, launch
         from specrepro.repro.lanes.emulator import CHECKS
 
         asked = self.noted[number]
-        kernel = compiled.load(asked.op)
+        kernel = kernel_of(asked.op)
+        if asked.op == "hang" or os.environ.get("FAKE_STUCK"):
+            time.sleep(3600)  # the emulator would give up on the planted one, a device does not
         given: list[Any] = []
         tensors: dict[str, Any] = {}
         for parameter in kernel.manifest.parameters:
@@ -107,7 +119,9 @@ class Card:
             else:
                 dtype = compiled.DTYPES.get(parameter.type[1:], np.dtype(np.uint16))
                 tensors[parameter.name] = self.memory(value, dtype)
-                given.append(Buffer(parameter.name, tensors[parameter.name], None, None))
+                memory = tensors[parameter.name]
+                never = None if self.library.fake_written(value) else np.zeros(memory.nbytes, bool)
+                given.append(Buffer(parameter.name, memory, initialised=never))
         report = launch(
             kernel.parsed(),
             grid=asked.shape[:3],
@@ -120,9 +134,12 @@ class Card:
         self.launches.append(asked.op)
         bad = [one for one in report.accesses if one.kind.startswith("out_of_bounds")]
         self.wrong += bad
-        if bad and self.folder is not None:
-            self.tell(kernel.manifest.entry, bad, asked, tensors)
-        return ILLEGAL_ADDRESS if bad else 0
+        if report.accesses and self.folder is not None:
+            self.tell(kernel.manifest.entry, report.accesses, asked, tensors)
+        error = next((ERRORS[str(o.kind)][0] for o in report.accesses if o.kind in ERRORS), 0)
+        if error:
+            logged()
+        return error
 
     def memory(self, address: int, dtype: Any) -> Any:
         """All that is mapped from an address on, as elements of a type."""
@@ -137,9 +154,10 @@ class Card:
         widths = {name: data.itemsize for name, data in tensors.items()}
         with (self.folder / "device.ndjson").open("w") as out:
             for one in accesses:
-                base, width = asked.arguments[one.buffer], widths[one.buffer]
+                base, width = asked.arguments.get(one.buffer, 0), widths.get(one.buffer, 4)
                 for element in one.elements:
                     line = {
+                        "kind": str(one.kind),
                         "direction": "read" if "read" in one.kind else "write",
                         "address": base + int(element) * width,
                         "width": width,
@@ -150,15 +168,42 @@ class Card:
                         "block": one.block[0],
                     }
                     out.write(json.dumps(line) + "\n")
-        if os.environ.get("CUDA_ENABLE_COREDUMP_ON_EXCEPTION") == "1":
+        exception = next((ERRORS[str(o.kind)][1] for o in accesses if o.kind in ERRORS), "")
+        if exception and os.environ.get("CUDA_ENABLE_COREDUMP_ON_EXCEPTION") == "1":
             path = os.environ["CUDA_COREDUMP_FILE"].replace("%p", str(os.getpid()))
             Path(path).write_text("a dump")
-            name = "Detected an exception of type CUDBG_EXCEPTION_WARP_ILLEGAL_ADDRESS (14)"
+            name = f"Detected an exception of type CUDBG_EXCEPTION_{exception}"
             words = [name, "  - Device: 0", "  - SM: 7", f"#0 0x7f00 {entry}"]
             words += [f"Writing ELF file to {path}", "All done (took 0s)"]
             for word in words:
                 os.write(2, f"[10:00:00.000001] coredump: {word}\n".encode())
+            logged()
             os.abort()
+
+
+def logged() -> None:
+    """Log the fault as the driver does. FAKE_XID: number, how often, and the kernel log."""
+    asked = os.environ.get("FAKE_XID")
+    if not asked:
+        return
+    code, count, log = asked.split(" ", 2)
+    lines = [(code, "Ch 00000008, MMU Fault")] * int(count) + [("43", "Ch 00000008")]
+    with Path(log).open("a") as out:
+        for number, body in lines:
+            out.write(
+                f"[  12.345678] NVRM: Xid (PCI:0000:3b:00): {number}, pid={os.getpid()}, "
+                f"name=python, {body}\n"
+            )
+
+
+def kernel_of(entry: str) -> Any:
+    """The kernel of that name: a shipped one, or one that the selftest plants."""
+    from specrepro.repro import compiled
+    from specrepro.repro.selftest import device_child
+
+    if entry in device_child.calls():
+        return device_child.shipped(entry, "sm_90")
+    return compiled.load(entry)
 
 
 @pytest.fixture

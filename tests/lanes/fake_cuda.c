@@ -43,7 +43,7 @@ static int functions;
 static stream streams[STREAMS];
 static int made = 1; /* the default stream is there */
 static int capturing;
-static struct { uintptr_t address; size_t size; } mappings[MAPPINGS];
+static struct { uintptr_t address; size_t size; int written; } mappings[MAPPINGS];
 static int most; /* of them that were ever used */
 
 #define LIVE if (sticky) return sticky
@@ -62,6 +62,12 @@ long fake_reserved(void) { return reserved; }
 long fake_streams(void) { return made - 1; }
 long fake_graph_launches(void) { return graph_launches; }
 void fake_fail(int code) { sticky = code; }
+/* whether the host has copied anything into the mapping that holds an address */
+int fake_written(uintptr_t address) {
+    for (int n = 0; n < most; n++)
+        if (mappings[n].address <= address && address < mappings[n].address + mappings[n].size) return mappings[n].written;
+    return 0;
+}
 /* First address behind what is mapped without a gap from `address` on; 0 where nothing is. */
 uintptr_t fake_end(uintptr_t address) {
     uintptr_t end = 0;
@@ -194,6 +200,7 @@ int cuMemSetAccess(uintptr_t address, size_t size, const void *desc, size_t coun
         if (!mappings[n].size) {
             mappings[n].address = address;
             mappings[n].size = size;
+            mappings[n].written = 0;
             if (n == most) most++;
             break;
         }
@@ -211,6 +218,8 @@ int cuMemAlloc_v2(uintptr_t *address, size_t size) { UNCAPTURED; *address = 4096
 int cuMemFree_v2(uintptr_t address) { LIVE; return address == 4096 ? 0 : 1; }
 int cuMemcpyHtoDAsync_v2(uintptr_t to, const void *from, size_t size, void *on) {
     LIVE;
+    for (int n = 0; n < most; n++)
+        if (mappings[n].address <= to && to < mappings[n].address + mappings[n].size) mappings[n].written = 1;
     return put(on, (work){.kind = COPY, .to = (void *)to, .from = from, .size = size});
 }
 /* at once, whatever other streams have not done yet */

@@ -2,8 +2,9 @@
 
 FAKE_SANITIZER, or the file that FAKE_SANITIZER_FILE names, holds JSON: version; found: records as
 texts, or "overrun", which is written of what the target's own journal says (`journal`), or "seen",
-of what a made-up device saw (device.ndjson beside the log); ending: well, killed, cut, silent,
-failed; xml: whole, none, cut, fewer, doctype; extra: a line before the summary.
+of what a made-up device saw (device.ndjson beside the log) and this check looks for; ending: well,
+killed, cut, silent, failed; xml: whole, none, cut, fewer, doctype; extra: a line before the
+summary.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def main(words: list[str]) -> int:
     options, target = taken(words)
     done = subprocess.run(target, check=False)
     log, xml = Path(options["--log-file"]), Path(options["--save"])
-    texts = records(said, version, log.parent)
+    texts = records(said, version, log.parent, options["--tool"])
     lines = [f"{PFX} COMPUTE-SANITIZER"]
     for text in texts:
         lines += [f"{PFX} {line}".rstrip() for line in [*text.splitlines(), ""]]
@@ -77,27 +78,52 @@ def taken(words: list[str]) -> tuple[dict[str, str], list[str]]:
     return options, words[at:]
 
 
-def records(said: dict[str, Any], version: str, folder: Path) -> list[str]:
+def records(said: dict[str, Any], version: str, folder: Path, check: str) -> list[str]:
     found: list[str] = []
     for one in said.get("found", []):
         if one == "overrun":
             found += overrun(Path(said["journal"]), version)
         else:
-            found += seen(folder / "device.ndjson") if one == "seen" else [one]
+            found += seen(folder / "device.ndjson", check) if one == "seen" else [one]
     return found
 
 
-def seen(device: Path) -> list[str]:
-    """A record an element of what a device saw go wrong."""
+WHERE = (
+    "\n    at {entry}+0x40 in /opt/x/{file}:{line}"
+    "\n    by thread ({thread},0,0) in block ({block},0,0)"
+)
+INVALID = "Invalid __global__ {direction} of size {width} bytes" + WHERE + "\n    Access to "
+# What each check prints of a kind, as 2026.4 words it.
+SHOWN = {
+    "memcheck": {
+        "out_of_bounds_read": INVALID + "{address:#x} is out of bounds",
+        "out_of_bounds_write": INVALID + "{address:#x} is out of bounds",
+        "misaligned_access": INVALID + "{address:#x} is misaligned",
+        "shared_out_of_bounds": "Invalid __shared__ read of size {width} bytes" + WHERE,
+    },
+    "racecheck": {
+        "shared_race": "Error: Race reported between Write access at {entry}+0x90 in "
+        "/opt/x/{file}:{line}\n    and Read access at {entry}+0x100 in /opt/x/{file}:{line} "
+        "[64 hazards]",
+    },
+    "initcheck": {
+        "uninitialised_read": "Uninitialized __global__ memory read of size {width} bytes"
+        + WHERE
+        + "\n    Uninitialized access to {address:#x}",
+    },
+    "synccheck": {
+        "divergent_barrier": "Barrier error detected. Divergent thread(s) in block." + WHERE,
+    },
+}
+
+
+def seen(device: Path, check: str) -> list[str]:
+    """The records of a check, of what a device saw go wrong: one an element."""
     if not device.is_file():
         return []
-    return [
-        "Invalid __global__ {direction} of size {width} bytes\n"
-        "    at {entry}+0x40 in /opt/x/{file}:{line}\n"
-        "    by thread ({thread},0,0) in block ({block},0,0)\n"
-        "    Access to {address:#x} is out of bounds".format(**json.loads(line))
-        for line in device.read_text().splitlines()
-    ]
+    shown = SHOWN[check]
+    lines = [json.loads(line) for line in device.read_text().splitlines()]
+    return [shown[line["kind"]].format(**line) for line in lines if line["kind"] in shown]
 
 
 def overrun(journal: Path, version: str) -> list[str]:

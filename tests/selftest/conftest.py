@@ -1,10 +1,17 @@
-"""The planted kernels compiled again. `python tests/selftest/conftest.py` writes their PTX anew."""
+"""The planted kernels compiled again, and machines with a GPU made up.
+
+`python tests/selftest/conftest.py` writes their PTX anew.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from specrepro.repro.compilation import compiler_version, nvrtc
 from specrepro.repro.ptx_text import normalise
@@ -16,6 +23,17 @@ NAME = "planted.cu"
 def compiled() -> str:
     """planted.cu as NVRTC writes it."""
     return normalise(nvrtc((PLANTED / NAME).read_bytes(), NAME).ptx, NAME)
+
+
+@pytest.fixture(scope="module")
+def box_of(made_up_gpu: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Any]:
+    """Makes a machine with a GPU (tests/lanes/box.py)."""
+    return lambda: made_up_gpu(tmp_path_factory.mktemp("box"))
+
+
+@pytest.fixture
+def box(made_up_gpu: Any, tmp_path: Path) -> Any:
+    return made_up_gpu(tmp_path)
 
 
 if __name__ == "__main__":
