@@ -27,6 +27,7 @@ from specrepro.repro.bisection.verdicts import (
     Observation,
     Opened,
     Other,
+    Place,
     Undo,
     Untestable,
     effective,
@@ -46,8 +47,16 @@ verdicts = st.one_of(
     st.builds(Untestable, st.text(), st.text()),
     st.builds(Infra, st.text()),
 )
+places = st.builds(Place, st.text(), st.text(), st.text(), st.text())
 observations = st.builds(
-    Observation, st.text(), st.integers(1, 99), verdicts, seconds, st.text(), seconds
+    Observation,
+    st.text(),
+    st.integers(1, 99),
+    verdicts,
+    seconds,
+    st.text(),
+    seconds,
+    st.none() | places,
 )
 marks = st.builds(Mark, st.text(), st.sampled_from(Marked))
 events = st.one_of(observations, marks, st.just(Undo()), st.just(Opened()))
@@ -59,6 +68,12 @@ def test_an_event_is_one_line_of_ascii_and_comes_back_from_it(event: Event) -> N
     assert line.isascii()
     assert line.isprintable()
     assert from_line(line) == event
+
+
+def test_a_trial_of_before_there_were_places_is_read_and_its_place_is_unknown() -> None:
+    record = json.loads(to_line(SEEN))
+    del record["place"]
+    assert from_line(json.dumps(record)) == SEEN
 
 
 @pytest.mark.parametrize(
