@@ -65,6 +65,10 @@ class ControlPart(_Part):
         description="a change to the engine that is made on purpose, and named in the answer",
     )
     served: bool = Field(False, description="asked over HTTP, behind the engine's own server")
+    models: dict[str, ScalarValue] = Field(
+        default_factory=dict,
+        description="parameter of the scenario → value: the point that stands for the experiment",
+    )
 
 
 class ExperimentPart(_Part):
@@ -97,6 +101,10 @@ class ExperimentPart(_Part):
     controls: Annotated[tuple[ControlPart, ...], Strict(False)] = Field(
         (), description="experiments of `--controls`"
     )
+    models: dict[str, ScalarValue] = Field(
+        default_factory=dict,
+        description="parameter of the scenario → value: the point that stands for what decides",
+    )
 
     def record(self) -> EngineSpec:
         """The experiment as `check` plays it."""
@@ -112,9 +120,18 @@ class ExperimentPart(_Part):
             dict(self.requests),
             {name: _settings(given) for name, given in self.defects.items()},
             tuple(
-                Control(c.id, c.title, _settings(c.settings), c.expect, c.change, c.served)
+                Control(
+                    c.id,
+                    c.title,
+                    _settings(c.settings),
+                    c.expect,
+                    c.change,
+                    c.served,
+                    dict(c.models),
+                )
                 for c in self.controls
             ),
+            models=dict(self.models),
         )
 
 
@@ -151,6 +168,16 @@ def problems(part: EnginePart, defects: Mapping[str, object]) -> Iterator[Proble
                 place: Place = (*where, "controls", index, "id")
                 yield Problem(place, f"{quoted(control.id)} stands here for a second time")
             controls.add(control.id)
+
+
+def points(part: EnginePart) -> Iterator[tuple[Place, Mapping[str, Scalar]]]:
+    """The points of the scenario that stand for experiments, and where they are said."""
+    parts: list[tuple[Place, ExperimentPart]] = [(PLACE, part)]
+    parts += [((*PLACE, "also", index), one) for index, one in enumerate(part.also)]
+    for where, one in parts:
+        yield (*where, "models"), one.models
+        for index, control in enumerate(one.controls):
+            yield (*where, "controls", index, "models"), control.models
 
 
 def _experiment(

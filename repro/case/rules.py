@@ -10,7 +10,7 @@ from importlib.resources import files
 from ..escape import quoted
 from ..records import Scalar
 from ..scenarios.declare import Declaration, Parameter, nearest
-from . import check
+from . import check, engine
 from .model import Case, Expectation
 from .points import (
     MAX_POINTS,
@@ -44,6 +44,7 @@ def problems(case: Case, scenarios: Mapping[str, Declaration]) -> list[Problem]:
         *_lanes(case),
         *_hypotheses(case),
         *_controls(case, declaration.PARAMETERS),
+        *_models(case, declaration.PARAMETERS),
         *(check.problems(case.check) if case.check else ()),
     ]
     for contradictions in (_contradictions, _contradicting_faces, _contradicting_sweep):
@@ -182,6 +183,19 @@ def _controls(case: Case, known: Mapping[str, Parameter]) -> Iterator[Problem]:
         yield from _values((*place, "sets"), control.sets or {}, known, "parameter")
 
 
+def _models(case: Case, known: Mapping[str, Parameter]) -> Iterator[Problem]:
+    """Points of the scenario that stand for experiments on an engine."""
+    for place, point in _engine_points(case):
+        yield from _values(place, point, known, "parameter")
+        if point and not case.hypotheses:
+            yield Problem(place, "nothing is held against it: the case has no `hypotheses`")
+
+
+def _engine_points(case: Case) -> list[tuple[Place, Mapping[str, Scalar]]]:
+    part = case.check.engine if case.check else None
+    return list(engine.points(part)) if part else []
+
+
 def _contradictions(case: Case, declaration: Declaration) -> Iterator[Problem]:
     point = named_point(case, declaration)
     for variant in case.variants:
@@ -201,6 +215,14 @@ def _contradictions(case: Case, declaration: Declaration) -> Iterator[Problem]:
             if found is not None:
                 key, message = found
                 yield Problem(("controls", index, "sets", key), message)
+                break
+    for place, sets in _engine_points(case):
+        for hypothesis in case.hypotheses if sets else ():
+            given = settings(case, hypothesis.variant, declaration)
+            found = declaration.contradiction({**point, **sets}, given)
+            if found is not None:
+                key, message = found
+                yield Problem((*place, key), message)
                 break
 
 

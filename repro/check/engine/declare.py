@@ -21,7 +21,10 @@ ARGUMENTS: Mapping[str, Parameter] = {
     "max_num_batched_tokens": Parameter(2048, int, low=16, high=1 << 20, doc="tokens in a step"),
     # layers of each stage; what an engine takes from its environment
     "partition": Parameter(
-        "3,3,3", str, choices=("2,4,3", "3,3,3", "4,2,3", "2,2,2", "1,3,2"), doc="layers by stage"
+        "3,3,3",
+        str,
+        choices=("2,4,3", "3,3,3", "4,2,3", "2,2,2", "1,3,2", "4,4,4"),
+        doc="layers by stage",
     ),
     "block_size": Parameter(0, int, low=1, high=1024, doc="tokens in a KV block"),
     "num_gpu_blocks_override": Parameter(
@@ -62,12 +65,14 @@ CHANGES: Mapping[str, str] = {
 @dataclass(frozen=True, slots=True)
 class Oracle:
     """numbers: what `requests` of a case may set. settings: those of the engine that it can bring
-    about, besides k. needs: arguments that a case must give."""
+    about, besides k. needs: arguments that a case must give. outcome: what the
+    sign is to who asked, in the words of hypotheses; "" where they have none for it."""
 
     doc: str
     numbers: Mapping[str, Parameter]
     settings: tuple[str, ...]
     needs: tuple[str, ...] = ()
+    outcome: str = ""
 
 
 ORACLES: Mapping[str, Oracle] = {
@@ -107,6 +112,7 @@ ORACLES: Mapping[str, Oracle] = {
             "new": Parameter(24, int, low=1, high=4096, doc="tokens made after each"),
         },
         ("pp", "runner", "async", "prefix_caching"),
+        outcome="wrong_output",
     ),
     "one_token_chunk": Oracle(
         "whether a prompt of one token starts from the recurrent state in a block used before",
@@ -116,12 +122,14 @@ ORACLES: Mapping[str, Oracle] = {
         },
         ("runner", "async", "prefix_caching"),
         needs=("num_gpu_blocks_override",),
+        outcome="wrong_output",
     ),
     "zero_draft_rows": Oracle(
         "whether a step without drafts goes on from the recurrent state of the accepted ones",
         {"steps": Parameter(7, int, low=1, high=64, doc="steps with drafts before it")},
         ("runner", "async", "prefix_caching"),
         needs=("max_model_len",),
+        outcome="wrong_output",
     ),
     "stale_metadata": Oracle(
         "acceptance by the position of a draft in its step, with two canaries",
@@ -149,7 +157,8 @@ class Checkpoint:
 class Control:
     """An experiment that is to show that the oracle can be trusted. settings: over those of the
     first defect; k may be 0 here, which is no speculation. expect: one of SIGNS. change: one of
-    CHANGES, "" for the engine as it is. served: asked over HTTP."""
+    CHANGES, "" for the engine as it is. served: asked over HTTP. models: parameters of the case's
+    scenario that stand for it, against which hypotheses are held."""
 
     id: str
     title: str
@@ -157,6 +166,7 @@ class Control:
     expect: str
     change: str = ""
     served: bool = False
+    models: Mapping[str, Scalar] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +175,7 @@ class EngineSpec:
 
     overrides: of `--hf-overrides`. defects: id → the settings in which it is looked for.
     checkpoint: None where the user must name a model. also: further experiments of the case, each
-    with an oracle of its own; those have no more.
+    with an oracle of its own; those have no more. models: as of a control, for what decides.
     """
 
     oracle: str
@@ -177,6 +187,7 @@ class EngineSpec:
     defects: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     controls: tuple[Control, ...] = ()
     also: tuple[EngineSpec, ...] = ()
+    models: Mapping[str, Scalar] = field(default_factory=dict)
 
     @property
     def all(self) -> tuple[EngineSpec, ...]:

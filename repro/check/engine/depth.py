@@ -6,6 +6,7 @@ import re
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from ..environments.collected import Collected, collect
 from ..environments.environment import Environment
 from ..exposure import Value
 from ..tree import Build
-from . import process
+from . import hypotheses, process
 from .answer import Answer, Played, Row, Sign
 from .declare import CHANGES, EngineSpec
 from .experiments import Done, Experiment, experiments, judge
@@ -80,6 +81,7 @@ class EngineDepth:
             )
         done: list[Done] = []
         memory: list[int] = []
+        tried = Counter(requests=0, tokens=0)
         rows: list[dict[str, Any]] = []
         began = time.monotonic()
         environment = self.environments.of(spec)
@@ -96,6 +98,7 @@ class EngineDepth:
                 one, played = self._play(experiment, environment, folder, asked)
                 done.append(one)
                 rows += _rows(one, folder.name)
+                tried.update(_tried(played))
                 memory += [p.observed.peak_mib for p in played.values() if p.observed.peak_mib]
             build = Build(
                 environment.version,
@@ -117,11 +120,14 @@ class EngineDepth:
         if memory:
             row = Row("peak_memory_mib", "what an engine's process held at most", max(memory), "")
             rows.append(_row(None, row, None, ""))
+        # a model of the user's is not the one that the case's experiments are modelled on
+        weighed = hypotheses.record(asked.case, done, folder) if self.model is None else None
         judgement = judge(engine, asked.defects, asked.question, done)
         notes += [reason for reason in judgement.reasons if reason.startswith("control ")]
-        record = build_record(build, judgement, rows, ISOLATION, notes)
+        record = build_record(build, judgement, rows, ISOLATION, notes) | {"tried": dict(tried)}
         injected = {"injected": change} if change else {}
-        return record | {"setup_seconds": setup} | injected | collected
+        about = {"tried": dict(tried), "setup_seconds": setup, "hypotheses": weighed}
+        return record | about | injected | collected
 
     def spec(self, asked: Asked) -> EngineSpec:
         """The experiment of a case; UsageError where it has none, or the question cannot be asked
@@ -211,6 +217,13 @@ def _collected(environment: Environment, caches: Path) -> Collected:
     with tempfile.TemporaryDirectory(prefix="sr-", ignore_cleanup_errors=True) as scratch:
         (Path(scratch) / "tmp").mkdir()
         return collect(environment.python, process.environment(Path(scratch), caches, {}))
+
+
+def _tried(played: Mapping[str, Played]) -> Counter[str]:
+    """Requests that were served to their end or stuck, and tokens that they got."""
+    batches = [b for one in played.values() for b in one.observed.batches.values()]
+    tokens = sum(sum(step.values()) for batch in batches for step in batch.steps)
+    return Counter(requests=sum(len(batch.prompts) for batch in batches), tokens=tokens)
 
 
 def _free(folder: Path, version: str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...records import Scalar
 from ..defects import Acting, BuildVerdict, Defect, Judgement, Question, Standing
 from ..exposure import Value
 from .answer import Answer, Sign
@@ -15,7 +16,7 @@ from .declare import EngineSpec
 class Experiment:
     """Settings to bring an engine into. spec: what is played then. decides: ids of defects. expect:
     of a control, what it must show; "" for one that decides. change: made to the engine on
-    purpose."""
+    purpose. models: the point of the scenario that stands for it."""
 
     spec: EngineSpec
     id: str
@@ -25,6 +26,7 @@ class Experiment:
     expect: str = ""
     change: str = ""
     served: bool = False
+    models: Mapping[str, Scalar] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,9 @@ def _experiments(
         key = tuple(sorted(settings.items()))
         before = found[key].decides if key in found else ()
         decides = (*before, defect)
-        found[key] = Experiment(spec, "-".join(decides), ", ".join(decides), settings, decides)
+        found[key] = Experiment(
+            spec, "-".join(decides), ", ".join(decides), settings, decides, models=spec.models
+        )
     base = {**next(iter(spec.defects.values()), {}), **question.fixed}
     more = [
         Experiment(
@@ -74,6 +78,7 @@ def _experiments(
             expect=c.expect,
             change=c.change,
             served=c.served,
+            models=c.models,
         )
         for c in spec.controls
     ]

@@ -2,8 +2,9 @@
 
 The same requests go to one stage and to several, with the same number of tokens in every chunk: a
 prompt that is cut elsewhere is rounded elsewhere, and greedy tokens of a random model turn on that
-alone. The signature is an answer that differs. An engine that does not start in stages, as where a
-stage has no attention layer and prefix caching is on, is another failure.
+alone (not those of kind `canary`, whose text is wired in). The signature is an answer that differs.
+An engine that does not start in stages, as where a stage has no attention layer and prefix caching
+is on, is another failure.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..answer import Answer, Played, Row, Sign, trouble
 from ..declare import EngineSpec
 from ..observe import Observed
 from ..start import Request, Start, start
+from ..tokens import prompt
 
 ONE, SEVERAL = "one_stage", "stages"
 VOCABULARY = 500  # of the tiny model, less the tokens that mean something
@@ -99,8 +101,11 @@ def _row(one: Observed, several: Observed) -> Row:
 def _batches(spec: EngineSpec) -> dict[str, tuple[Request, ...]]:
     """A short prompt, a cold long one, the long one again, three at once that fit into one step
     together: whether they come in one or one after the other, none is cut."""
-    text = tuple((i * 37 + 11) % VOCABULARY + 3 for i in range(spec.number("long") + 200))
     new, long = spec.number("new"), spec.number("long")
+    if spec.checkpoint is not None and spec.checkpoint.kind == "canary":
+        text = prompt(long + 200)
+    else:
+        text = tuple((i * 37 + 11) % VOCABULARY + 3 for i in range(long + 200))
     return {
         "short": (Request("r", text[:40], new),),
         "cold": (Request("r", text[:long], new),),
