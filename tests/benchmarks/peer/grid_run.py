@@ -29,17 +29,17 @@ REPEATS = 3
 def main(root: Path, op: str, programs: int) -> dict[str, Any]:
     # what a first launch leaves behind for good is not of this one
     small = BUILDERS[op](1)
-    execute(root, op, small, buffers(small, small.fresh()), ALL)
+    execute(root, op, small, buffers(small, small.fresh()), ALL, outputs=True)
     workload = BUILDERS[op](programs)
     arguments = buffers(workload, workload.fresh())
     before = forget_peak()
-    execute(root, op, workload, arguments, ALL)
+    execute(root, op, workload, arguments, ALL, outputs=True)
     peak = memory("VmHWM") - before
     seconds = []
     for _ in range(REPEATS):
         arguments = buffers(workload, workload.fresh())
         started = time.process_time()
-        report = execute(root, op, workload, arguments, ALL)
+        report = execute(root, op, workload, arguments, ALL, outputs=True)
         seconds.append(time.process_time() - started)
     if report.accesses:
         raise ValueError(f"{op} of {programs} programs: {report.accesses}")
