@@ -39,6 +39,15 @@ class Client:
         """The JSON at a path."""
         return self._call("GET", path, None).body
 
+    def there(self, path: str) -> Mapping[str, Any] | None:
+        """The object at a path, None where there is none that this login may see."""
+        answer = self._asked("GET", path, None)
+        if answer.status == 404:
+            return None
+        if answer.status >= 300:
+            raise _refused("GET", answer)
+        return answer.body if isinstance(answer.body, Mapping) else None
+
     def listed(self, path: str, query: str = "") -> Iterator[Mapping[str, Any]]:
         """Every object of a list, page by page. query: what else is asked, `a=b&`."""
         number = 1

@@ -22,6 +22,7 @@ from .transport import CutError
 LIMIT = 65_536  # characters of a body that GitHub takes
 NEWEST = 300  # issues among which one that was opened a moment ago is looked for
 _WORD = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_ID = re.compile(r"[A-Za-z0-9]{1,64}")  # of a gist
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +89,36 @@ def new_issue(client: Client, repository: Repository, title: str, marked: str, t
     return _created(client, f"{repository.path}/issues", {"title": title, "body": body}, again)
 
 
-def gist(client: Client, description: str, files: Mapping[str, str]) -> str:
-    """The address of a new secret gist with these files (name → text)."""
+def reachable(client: Client, place: Issue | Repository) -> None:
+    """NotPostedError for a place that is not there or cannot be seen, before anything is made."""
+    where, query = (
+        (f"{place.path}/comments", "")
+        if isinstance(place, Issue)
+        else (f"{place.path}/issues", "state=all&")
+    )
+    next(iter(client.listed(where, query)), None)
+
+
+def gist(
+    client: Client, description: str, files: Mapping[str, str], known: str | None = None
+) -> Posted:
+    """A secret gist with these files (name → text): made once, and the same one changed afterwards.
+
+    known: the id of the one made before, where that is known. Else it is looked for among the
+    newest of who is logged in, by its description, which has to be its own alone.
+    """
     content = {name: {"content": text} for name, text in files.items()}
-    asked = {"description": description, "public": False, "files": content}
-    try:
-        return _url(client.change("POST", "gists", asked))
-    except CutError as cut:
-        raise NotPostedError(
-            f"the connection ended while the gist was made ({cut})",
-            hint="your list of gists says whether it is there",
-        ) from cut
+    asked = {"description": description, "files": content}
+
+    def again() -> Mapping[str, Any] | None:
+        mine = (one for one in islice(client.listed("gists"), NEWEST) if _gist_id(one))
+        return next((one for one in mine if one.get("description") == description), None)
+
+    before = client.there(f"gists/{known}") if known and _ID.fullmatch(known) else None
+    there = before or again()
+    if there is not None:
+        return _changed(client, f"gists/{_gist_id(there)}", asked)
+    return _created(client, "gists", {**asked, "public": False}, again)
 
 
 def _created(
@@ -165,6 +185,12 @@ def _number(item: Mapping[str, Any]) -> int:
     if not isinstance(number, int):
         raise NotPostedError("GitHub does not say which issue is of this run")
     return number
+
+
+def _gist_id(item: Mapping[str, Any]) -> str:
+    """The id of a gist; "" where GitHub gives none that can stand in an address."""
+    found = item.get("id")
+    return found if isinstance(found, str) and _ID.fullmatch(found) else ""
 
 
 def _login(item: Mapping[str, Any]) -> str | None:

@@ -167,9 +167,19 @@ def github() -> Iterator[GitHub]:
                         return 403, {"message": "Must have admin rights"}, {}
                     found.update(body)
                     return 200, found, {}
+                case "GET", ["gists"]:
+                    return self.page(state.gists[::-1], path, query)
                 case "POST", ["gists"]:
-                    state.gists.append(body)
-                    return 201, {"html_url": f"https://github.com/gist/{len(state.gists)}"}, {}
+                    number = str(len(state.gists) + 1)
+                    made = {"id": number, "html_url": f"https://github.com/gist/{number}", **body}
+                    state.gists.append(made)
+                    return 201, made, {}
+                case "GET" | "PATCH", ["gists", number]:
+                    [found] = [g for g in state.gists if g["id"] == number] or [None]
+                    if found is None:
+                        return 404, {"message": "Not Found"}, {}
+                    found.update(body)
+                    return 200, found, {}
                 case _, ["repos", "o", "r", "issues", "410", *_]:
                     return 410, {"message": "This issue was deleted"}, {}
                 case _, ["repos", "o", "moved", *_]:
@@ -235,7 +245,7 @@ def command() -> Command:
             [sys.executable, "-c", CODE, *map(str, words)],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=more.pop("timeout", 120),
             env=environ | {"COLUMNS": "100", "NO_COLOR": "1"} | more.pop("env", {}),
             **more,
         )

@@ -79,6 +79,34 @@ def test_a_gist_is_linked_and_holds_the_record(command: Any, github: Any, runs: 
     assert "<https://github.com/gist/1>" in github.comments[0]["body"]
 
 
+def test_attached_again_the_gist_is_the_same_one(command: Any, github: Any, runs: Path) -> None:
+    attach(command, github, runs, "--yes", "--gist")
+    attach(command, github, runs, "--yes", "--gist")
+    (runs / "latest" / "attached.ndjson").unlink()  # as from another machine
+    attach(command, github, runs, "--yes", "--gist")
+    assert len(github.gists) == len(github.comments) == 1
+    assert "<https://github.com/gist/1>" in github.comments[0]["body"]
+
+
+def test_no_gist_is_made_for_an_issue_that_is_not_there(
+    command: Any, github: Any, runs: Path
+) -> None:
+    done = command(
+        "attach", "--issue", "o/r#410", "--yes", "--gist", "--runs", runs, env=environ(github)
+    )
+    assert done.returncode == 1
+    assert "deleted" in done.stderr
+    assert github.gists == []
+
+
+def test_a_gist_outlives_a_comment_that_was_refused(command: Any, github: Any, runs: Path) -> None:
+    github.locked = True
+    assert attach(command, github, runs, "--yes", "--gist").returncode == 1
+    github.locked = False
+    assert attach(command, github, runs, "--yes", "--gist").returncode == 0
+    assert len(github.gists) == len(github.comments) == 1
+
+
 def test_a_new_issue_has_the_form_of_vllm(command: Any, github: Any, runs: Path) -> None:
     done = attach(command, github, runs, "--yes", "--new-issue", "o/r")
     assert done.stdout == "created: https://github.com/o/r/issues/1\n"

@@ -155,11 +155,47 @@ def test_a_wait_that_is_no_number_is_a_minute(github: Any, clock: Clock) -> None
 
 
 def test_a_gist_is_secret(github: Any, clock: Clock) -> None:
-    url = gist(clock.client(github), "evidence", {"run.json": "{}"})
-    assert url == "https://github.com/gist/1"
-    [made] = github.gists
-    assert made["public"] is False
-    assert made["files"] == {"run.json": {"content": "{}"}}
+    made = gist(clock.client(github), "evidence", {"run.json": "{}"})
+    assert made == Posted("https://github.com/gist/1", "created")
+    [there] = github.gists
+    assert there["public"] is False
+    assert there["files"] == {"run.json": {"content": "{}"}}
+
+
+@pytest.mark.parametrize("known", [None, "1", "77", "../../repos/o/r"])
+def test_the_gist_of_a_run_is_changed_and_never_made_again(
+    github: Any, clock: Clock, known: str | None
+) -> None:
+    github.page_size = 2
+    gist(clock.client(github), "specrepro 1", {"run.json": "old"})
+    for number in range(2, 6):
+        gist(clock.client(github), f"specrepro {number}", {"run.json": "other"})
+    again = gist(clock.client(github), "specrepro 1", {"run.json": "new"}, known)
+    assert again == Posted("https://github.com/gist/1", "updated")
+    assert [one["files"]["run.json"]["content"] for one in github.gists] == [
+        "new",
+        *["other"] * 4,
+    ]
+    assert not [path for _, path in github.asked if "repos" in path]
+
+
+def test_a_gist_that_was_deleted_is_made_anew(github: Any, clock: Clock) -> None:
+    gist(clock.client(github), "specrepro 1", {"run.json": "old"})
+    github.gists.clear()
+    assert gist(clock.client(github), "specrepro 1", {"run.json": "new"}, "1").how == "created"
+
+
+@pytest.mark.parametrize(
+    ("fault", "how"),
+    [({"cut": "before"}, "created"), ({"cut": "after"}, "found"), ({"short": True}, "found")],
+)
+def test_a_cut_connection_makes_one_gist(
+    github: Any, clock: Clock, fault: dict[str, Any], how: str
+) -> None:
+    github.goes_wrong(**fault)
+    made = gist(clock.client(github), "specrepro 1", {"run.json": "{}"})
+    assert made == Posted("https://github.com/gist/1", how)
+    assert len(github.gists) == 1
 
 
 @pytest.mark.parametrize(
