@@ -37,6 +37,9 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Post without asking.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the text; post nothing.")]
 
 
+ATTACHED = "attached.ndjson"  # in the run: what was posted, and where
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """What will be posted. marked: its hidden mark. record: without what was removed."""
@@ -93,6 +96,8 @@ def attach(
         err.print(f"removed: {summary(text.removed)}", soft_wrap=True, style="dim")
         if opened is not None:
             err.print(f"title: {printable(text.title)}", soft_wrap=True, markup=False)
+        if gist:
+            err.print("with it goes the whole record, as a secret gist, and a line that links it")
         if not _agreed(f"Post this to {where}?"):
             err.print(f"not posted; the text is in {printable(str(path / 'attach.md'))}")
             raise typer.Exit(int(Exit.FAULT))
@@ -108,7 +113,7 @@ def attach(
 
 def printable_lines(text: str) -> str:
     """A text as it may be shown on a terminal, line by line, without what only breaks mentions."""
-    from ..report.markdown import BREAK
+    from ..report.gfm import BREAK
 
     return "\n".join(printable(line) for line in text.replace(BREAK, "").split("\n"))
 
@@ -142,7 +147,6 @@ def _agreed(question: str) -> bool:
 def _post(text: Text, target: Any, opened: Any, gist: bool, path: Path, told: Any) -> Posted:
     import json
 
-    from .. import store
     from ..github import post
     from ..github.client import Client
     from ..github.transport import transport
@@ -151,14 +155,42 @@ def _post(text: Text, target: Any, opened: Any, gist: bool, path: Path, told: An
     client = Client(transport(host, os.environ), told)
     body = text.body
     if gist:
+        post.reachable(client, target or opened)
         whole = json.dumps(text.record, indent=1, allow_nan=False)
-        url = post.gist(client, f"specrepro {path.name}", {f"{path.name}.json": whole})
-        body += f"\n<sub>the whole record: <{url}></sub>\n"
+        files = {f"{path.name}.json": whole}
+        linked = post.gist(client, f"specrepro {path.name}", files, _gist_before(path)).url
+        body += f"\n<sub>the whole record: <{linked}></sub>\n"
+        _log(path, {"gist": linked})
     if target is not None:
         posted = post.comment(client, target, text.marked, body)
     else:
         posted = post.new_issue(client, opened, text.title, text.marked, body)
-    said = {"url": posted.url, "how": posted.how, "at": store.now()}
-    with (path / "attached.ndjson").open("a", encoding="utf-8") as log:
-        log.write(json.dumps(said) + "\n")
+    _log(path, {"url": posted.url, "how": posted.how})
     return posted
+
+
+def _log(path: Path, said: Mapping[str, Any]) -> None:
+    """Keep in the run what was made and where."""
+    import json
+
+    from .. import store
+
+    with (path / ATTACHED).open("a", encoding="utf-8") as log:
+        log.write(json.dumps({**said, "at": store.now()}) + "\n")
+
+
+def _gist_before(path: Path) -> str | None:
+    """The id of the gist that was made of this run before; None where none is known of."""
+    import json
+
+    if not (path / ATTACHED).is_file():
+        return None
+    found = None
+    for line in (path / ATTACHED).read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            said = json.loads(line)
+        except ValueError:  # a line that was cut off as it was written
+            continue
+        if isinstance(said, dict) and isinstance(said.get("gist"), str):
+            found = said["gist"].rpartition("/")[2]
+    return found

@@ -144,13 +144,64 @@ class Span:
 class MemoryMap:
     """A tensor as a band: its elements, its units with their owners, and the wrong accesses.
 
-    size: elements of the tensor. spans may lie past the end.
+    size: elements of the tensor. spans may lie before its beginning and past its end. left_out:
+    spans that are not here.
     """
 
     tensor: str
     size: int
-    unit: int | None
     spans: Sequence[Span]
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A step on a stage of a pipeline. issued, started: ticks in which its host issued it and its
+    stream began, None if it never did. text: what it launched. bad: whether anything of it went
+    wrong. strayed: whether it copied states from or to a block that is not its own."""
+
+    stage: int
+    step: int
+    issued: int
+    started: int | None
+    text: str
+    bad: bool = False
+    strayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Steps on the stages of a pipeline, over time. stages: how many. left_out: turns that are not
+    here."""
+
+    title: str
+    stages: int
+    turns: Sequence[Turn]
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy of a state by a row of a block table, between columns.
+
+    whose: which row. blocks: what stands in its columns. meant, used: (column, block) of source and
+    target; the block is None where the device read behind the table.
+    """
+
+    whose: str
+    blocks: Sequence[int]
+    meant: Sequence[tuple[int, int | None]]
+    used: Sequence[tuple[int, int | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTable:
+    """Rows of a block table, and where copies went by them that went elsewhere than meant.
+    left_out: copies that are not here."""
+
+    title: str
+    copies: Sequence[Copy]
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +231,8 @@ Block = (
     | Grid
     | Timeline
     | MemoryMap
+    | Pipeline
+    | BlockTable
     | Folded
     | Section
 )
@@ -199,6 +252,20 @@ class Document:
     run: str
     version: str
     removed: Sequence[tuple[str, int]] = field(default=())
+
+
+def went(copy: Copy, ends: Sequence[tuple[int, int | None]]) -> str:
+    """A copy in words: `column 0 (block 1) → column 1 (block 3)`."""
+    (source, _), (target, _) = ends
+    if source == target:
+        return f"nothing: both columns are {source}"
+    return " → ".join(f"column {column} ({_block(copy, column, block)})" for column, block in ends)
+
+
+def _block(copy: Copy, column: int, block: int | None) -> str:
+    if block is None:
+        return "behind the table"
+    return f"block {block}" + ", of the next row" * (column >= len(copy.blocks))
 
 
 def plain(line: Line) -> str:

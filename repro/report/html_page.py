@@ -1,6 +1,6 @@
 """A document as one HTML file: read offline, printed, in light and dark, with no script in it.
 
-The template (`page/document.html`) escapes everything by itself (jinja2's autoescape), and a policy
+The templates (`page/`) escapes everything by itself (jinja2's autoescape), and a policy
 in the page forbids whatever would be loaded or run. Charts are pygal's SVG without its script.
 """
 
@@ -17,11 +17,11 @@ from .document import (
     Document,
     Line,
     Link,
-    MemoryMap,
     Mono,
     Strong,
 )
-from .markdown import SAFE_URL
+from .drawings import band, blocks, pipeline
+from .gfm import SAFE_URL
 from .redact import summary
 
 LONGEST_LINE = 10_000  # characters of one line of text
@@ -30,8 +30,6 @@ COLORS = ("#3b7dd8", "#c2570c", "#0f8a5f", "#9333ea", "#c02c50", "#6b7280")
 DASHES = ("none", "7, 4", "2, 4", "10, 3, 2, 3")
 GUIDE = "rgba(127, 127, 127, 0.4)"
 MOST_COUNTED = 10  # up to here whole numbers get a line each
-BAND = 1_000  # width of a memory map, in its own units
-NARROWEST = 4  # of a stretch of it that must be seen
 
 
 def html(document: Document) -> str:
@@ -54,7 +52,9 @@ def html(document: Document) -> str:
         pieces=_pieces,
         lines=_lines,
         chart=_chart,
-        band=_band,
+        band=band,
+        pipeline_of=pipeline,
+        blocks=blocks,
         shown=lambda text: _short(str(text)),
     )
     template = environment.get_template("document.html")
@@ -115,6 +115,7 @@ def _chart(chart: Chart, at: str) -> Any:
         guide_stroke_color=GUIDE,
         major_guide_stroke_color=GUIDE,
         opacity="1",
+        stroke_width="inherit",  # of the series, or it would be 1 for all
         title_font_size=13,
         legend_font_size=13,
         font_family="inherit",
@@ -176,19 +177,3 @@ def _without_script(drawn: str, title: str) -> str:
     root.set("role", "img")
     root.set("aria-label", printable(title))
     return ElementTree.tostring(root, encoding="unicode")
-
-
-def _band(memory: MemoryMap) -> dict[str, Any]:
-    """Where a memory map is drawn: a band of the tensor, and stretches on or behind it."""
-    last = max([1, memory.size, *(span.last + 1 for span in memory.spans)])
-    scale = BAND / last
-
-    def stretch(first: int, end: int) -> tuple[float, float]:
-        width = max(float(NARROWEST), (end - first) * scale)
-        return min(first * scale, BAND - width), width
-
-    spans = [
-        (*stretch(span.first, span.last + 1), span.bad, printable(span.label), span)
-        for span in memory.spans
-    ]
-    return {"width": BAND, "tensor": memory.size * scale, "spans": spans}

@@ -1,22 +1,18 @@
 """A document as GitHub-flavoured Markdown: what a comment or an issue may hold, and no more.
 
-GitHub acts on text: it notifies `@somebody`, links `#123`, runs HTML and draws Mermaid. Foreign
-text stands in code, where it does none of that; where it must be prose, every character that could
-act is escaped, and mentions and references are broken by a character of no width. Rules: GitHub
-Flavored Markdown 0.29, sections 2.4 (escapes), 4.5 (fences), 4.10 (tables), 6.3 (code spans).
+Foreign text gets into it by `gfm.py` alone, which lets none of it act. Where it would be too long,
+the longest parts are cut first, and each says how much is gone.
 """
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from ..escape import printable
 from .document import (
     Block,
+    BlockTable,
     Bullets,
     Chart,
     Code,
@@ -25,36 +21,22 @@ from .document import (
     Facts,
     Folded,
     Grid,
-    Line,
-    Link,
     MemoryMap,
-    Mono,
     Paragraph,
-    Piece,
+    Pipeline,
     Section,
-    Strong,
     Table,
     Timeline,
-    plain,
+    Turn,
+    went,
 )
+from .gfm import LONGEST_CELL, cell, code_lines, fence_of, in_html, line, mono, prose
 from .mermaid import flow, mermaid
 from .redact import summary
 
 LIMIT = 60_000  # characters; GitHub takes 65,536 of a comment
 SHORTEST = 300  # characters that a part keeps when it is cut
 DETAILS_END = "</details>\n\n"
-LONGEST_PROSE = 4_000  # characters of one piece of a line
-LONGEST_CELL = 500  # characters of a cell of a table
-LONGEST_LINE = 2_000  # characters of one line of code
-_ACTS = re.compile(r"([\\`*_\[\]<>|~&$])")
-# a heading, a list, a quotation or a rule would begin so
-_BEGINS = re.compile(r"^(\s*(?:\d{1,9}(?=[.)])|(?=[#+=:-])))([.)#+=:-])")
-# where a mention, a reference, a link or a picture (`:100:`, also in `a.py:100: error`) would begin
-_CALLS = re.compile(
-    r"((?:@|#|://|www\.|GH-)(?=\w)|(?<!:):(?=(?:100|1234|[+-]1|[a-z][\w+-]{0,40}):(?!:)))"
-)
-BREAK = "\u200b"
-SAFE_URL = re.compile(r"https://[A-Za-z0-9./_~%?=&#+:-]{1,500}")
 
 
 def markdown(document: Document, limit: int = LIMIT) -> str:
@@ -73,7 +55,7 @@ def markdown(document: Document, limit: int = LIMIT) -> str:
 
 def _whole_parts(pieces: list[_Part], limit: int, document: Document) -> str:
     """As many parts as fit, each whole, and nothing left open: where no part can be cut further."""
-    end = f"… cut; the whole: {_mono(document.whole[:LONGEST_CELL])}\n"
+    end = f"… cut; the whole: {mono(document.whole[:LONGEST_CELL])}\n"
     kept, opened = "", 0
     for piece in pieces:
         text = piece if isinstance(piece, str) else piece.shown
@@ -133,8 +115,8 @@ def _document(document: Document, leaves: list[_Leaf]) -> Iterator[_Part]:
         yield from _block(part, document, leaves)
     removed = summary(dict(document.removed))
     yield (
-        f"<sub>specrepro {prose(document.version)} · run {_mono(document.run)} · the whole: "
-        f"{_mono(document.whole)} · removed before sending: {prose(removed)}</sub>\n"
+        f"<sub>specrepro {prose(document.version)} · run {mono(document.run)} · the whole: "
+        f"{mono(document.whole)} · removed before sending: {prose(removed)}</sub>\n"
     )
 
 
@@ -143,20 +125,20 @@ def _block(part: Block, document: Document, leaves: list[_Leaf]) -> Iterator[_Pa
         case Paragraph():
             yield f"{line(part.line)}\n\n"
         case Facts():
-            facts = [f"| {prose(label)} | {_cell(body)} |" for label, body in part.rows]
+            facts = [f"| {prose(label)} | {cell(body)} |" for label, body in part.rows]
             yield from _leaf(["| | |", "| --- | --- |"], facts, "", document, leaves)
         case Bullets():
             yield from _leaf([], [f"- {line(one)}" for one in part.lines], "", document, leaves)
         case Table():
             names = " | ".join(prose(name) or " " for name in part.head)
             rule = " | ".join("---" for _ in part.head)
-            rows = [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in part.rows]
+            rows = [f"| {' | '.join(cell(one) for one in row)} |" for row in part.rows]
             legend = f"\n<sub>{prose(part.legend)}</sub>\n" if part.legend else ""
             yield from _leaf([f"| {names} |", f"| {rule} |"], rows, legend, document, leaves)
         case Code():
             yield from _code(part.text, part.language, document, leaves)
         case Excerpt():
-            yield f"{_mono(f'{part.file}:{part.line}')}\n\n"
+            yield f"{mono(f'{part.file}:{part.line}')}\n\n"
             shown = [
                 f"{'▶' if number == part.line else ' '} {number:4} │ {text}"
                 for number, text in part.lines
@@ -180,20 +162,58 @@ def _block(part: Block, document: Document, leaves: list[_Leaf]) -> Iterator[_Pa
             yield from _timeline(part, document, leaves)
         case MemoryMap():
             rows = [
-                f"| {span.first:,} … {span.last:,} | {_cell((span.label,))} |"
+                f"| {span.first:,} … {span.last:,} | {cell((span.label,))} |"
                 f" {'**wrong**' if span.bad else ''} |"
                 for span in part.spans
             ]
-            yield f"{_mono(part.tensor)}, {part.size:,} elements\n\n"
+            yield f"{mono(part.tensor)}, {part.size:,} elements\n\n"
             head = ["| elements | what | |", "| --- | --- | --- |"]
-            yield from _leaf(head, rows, "", document, leaves)
+            yield from _leaf(head, rows, _more(part.left_out, "accesses"), document, leaves)
+        case Pipeline():
+            yield from _pipeline(part, document, leaves)
+        case BlockTable():
+            rows = [
+                f"| {prose(copy.whose)} | {mono(' '.join(map(str, copy.blocks)))} |"
+                f" {went(copy, copy.meant)} | **{went(copy, copy.used)}** |"
+                for copy in part.copies
+            ]
+            yield f"{line((part.title,))}\n\n"
+            head = ["| | row of the table | meant | used |", "| --- | --- | --- | --- |"]
+            yield from _leaf(head, rows, _more(part.left_out, "copies"), document, leaves)
         case Folded():
-            yield f"<details><summary>{_in_html(part.title)}</summary>\n\n"
+            yield f"<details><summary>{in_html(part.title)}</summary>\n\n"
             yield from chain.from_iterable(_block(one, document, leaves) for one in part.parts)
             yield DETAILS_END
         case Section():
             yield f"**{prose(part.title)}**\n\n"
             yield from chain.from_iterable(_block(one, document, leaves) for one in part.parts)
+
+
+def _pipeline(part: Pipeline, document: Document, leaves: list[_Leaf]) -> Iterator[_Part]:
+    """A table of stage by step: launches, and the ticks of issue and start."""
+    steps = sorted({turn.step for turn in part.turns})
+    cells = {(turn.stage, turn.step): turn for turn in part.turns}
+    rows = []
+    for stage in range(part.stages):
+        said = (_turn(cells.get((stage, step))) for step in steps)
+        rows.append(f"| {stage} | {' | '.join(said)} |")
+    yield f"{line((part.title,))}\n\n"
+    names = " | ".join(map(str, steps))
+    head = [f"| stage ↓ step → | {names} |", "| --- |" + " --- |" * len(steps)]
+    legend = "launches, tick of issue → tick of start · ✗ wrong · ⚠ copied a state astray"
+    foot = f"\n<sub>{legend}</sub>\n{_more(part.left_out, 'steps on stages')}"
+    yield from _leaf(head, rows, foot, document, leaves)
+
+
+def _turn(turn: Turn | None) -> str:
+    if turn is None:
+        return ""
+    started = "never" if turn.started is None else turn.started
+    return f"{prose(turn.text)}, {turn.issued} → {started}" + " ✗" * turn.bad + " ⚠" * turn.strayed
+
+
+def _more(left_out: int, what: str) -> str:
+    return f"\n<sub>{left_out:,} more {what} are in the record</sub>\n" if left_out else ""
 
 
 def _leaf(
@@ -227,26 +247,7 @@ def _code(text: str, language: str, document: Document, leaves: list[_Leaf]) -> 
 
 
 def _notice(gone: int, what: str, document: Document) -> str:
-    return f"<sub>{gone:,} {what} cut; the whole: {_mono(document.whole)}</sub>"
-
-
-def code_lines(text: str) -> list[str]:
-    """The lines of a text as they may stand in a fence."""
-    return [_shown(one) for one in text.rstrip("\n").split("\n")]
-
-
-def fence_of(lines: list[str]) -> str:
-    """A fence that no line of a text ends (GFM 4.5)."""
-    longest = max((len(run) for one in lines for run in re.findall("`+", one)), default=0)
-    return "`" * max(3, longest + 1)
-
-
-def _shown(text: str) -> str:
-    """One line of code: printable but for tabs, and not longer than a reader can use."""
-    safe = printable(text.expandtabs(8))
-    if len(safe) > LONGEST_LINE:
-        safe = f"{safe[:LONGEST_LINE]}… {len(safe) - LONGEST_LINE:,} characters cut"
-    return safe
+    return f"<sub>{gone:,} {what} cut; the whole: {mono(document.whole)}</sub>"
 
 
 def _chart(chart: Chart, document: Document, leaves: list[_Leaf]) -> Iterator[_Part]:
@@ -254,7 +255,7 @@ def _chart(chart: Chart, document: Document, leaves: list[_Leaf]) -> Iterator[_P
     if drawn:
         yield f"```mermaid\n{drawn}\n```\n\n"
     rows = [
-        f"| {_cell((label,))} | "
+        f"| {cell((label,))} | "
         + " | ".join(_number(values[at]) for _, values in chart.series)
         + " |"
         for at, label in enumerate(chart.x)
@@ -269,66 +270,9 @@ def _timeline(timeline: Timeline, document: Document, leaves: list[_Leaf]) -> It
     drawn = flow(timeline)
     if drawn:
         yield f"```mermaid\n{drawn}\n```\n\n"
-    rows = [f"| {_cell((m.label,))} | {_cell((m.text,))} |" for m in timeline.moments]
+    rows = [f"| {cell((m.label,))} | {cell((m.text,))} |" for m in timeline.moments]
     yield from _leaf(["| | |", "| --- | --- |"], rows, "", document, leaves)
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:g}"
-
-
-def line(pieces: Line) -> str:
-    """A line: prose, code and links. At its beginning nothing opens a list or a heading."""
-    return _BEGINS.sub(r"\1\\\2", "".join(_piece(piece) for piece in pieces))
-
-
-def _piece(piece: Piece) -> str:
-    match piece:
-        case str():
-            return prose(piece)
-        case Mono():
-            return _mono(piece.text)
-        case Strong():
-            return f"**{prose(piece.text)}**" if piece.text.strip() else ""
-        case Link():
-            if SAFE_URL.fullmatch(piece.url):
-                return f"[{prose(piece.text)}](<{piece.url}>)"
-            return prose(piece.text)
-
-
-def prose(text: str) -> str:
-    """Foreign text that is read as it was written and does nothing."""
-    return _ACTS.sub(r"\\\1", _CALLS.sub(rf"\1{BREAK}", _short(text)))
-
-
-def _short(text: str) -> str:
-    """Printable, and not endless."""
-    if len(text) > LONGEST_PROSE:
-        text = f"{text[:LONGEST_PROSE]}… {len(text) - LONGEST_PROSE:,} characters cut"
-    return printable(text)
-
-
-def _in_html(text: str) -> str:
-    """Foreign text inside a block of HTML, where Markdown's escapes are not read (GFM 4.6)."""
-    return html.escape(_CALLS.sub(rf"\1{BREAK}", _short(text)))
-
-
-def _mono(text: str) -> str:
-    """A code span around any text (GFM 6.3): a fence longer than any in it."""
-    safe = _short(text) or " "
-    longest = max((len(run) for run in re.findall("`+", safe)), default=0)
-    fence = "`" * (longest + 1)
-    space = " " if safe.startswith("`") or safe.endswith("`") else ""
-    return f"{fence}{space}{safe}{space}{fence}"
-
-
-def _cell(pieces: Line) -> str:
-    """A line in a cell (GFM 4.10): no pipe, no line break, not endless."""
-    cut = pieces
-    if len(plain(pieces)) > LONGEST_CELL:
-        cut = (f"{plain(pieces)[:LONGEST_CELL]}…",)
-    # prose has escaped its pipes; in code a pipe needs it too, for the table is cut up first
-    return "".join(
-        _mono(piece.text).replace("|", "\\|") if isinstance(piece, Mono) else _piece(piece)
-        for piece in cut
-    )

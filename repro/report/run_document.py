@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .document import (
     Block,
     Bullets,
-    Chart,
     Code,
     Document,
     Excerpt,
@@ -19,22 +17,20 @@ from .document import (
     Grid,
     Line,
     Link,
-    MemoryMap,
     Mono,
     Paragraph,
     Section,
-    Span,
     Strong,
     Table,
 )
 from .hypotheses_document import hypotheses
 from .run_page import what
+from .run_pictures import acceptance, pictures, trial_of
 from .upstream import shorthand
 
 Record = Mapping[str, Any]
 
 TONES = {"REPRODUCED": "bad", "NOT REPRODUCED": "good", "INCONCLUSIVE": "unknown"}
-SHOWN = 20  # wrong accesses drawn in a map
 LEGEND = "✓ as the reference · ✗ not as expected · – not run"
 MOST_TRIALS = 500  # rows of the table of trials; the record has them all
 
@@ -106,7 +102,7 @@ def _about(case: Record) -> Iterator[tuple[str, Line]]:
 
 
 def _evidence(case: Record) -> Iterator[Block]:
-    shown = case["shown"]
+    shown, trial = case["shown"], None
     if shown:
         finding = shown["finding"]
         yield Paragraph(
@@ -119,14 +115,16 @@ def _evidence(case: Record) -> Iterator[Block]:
             source = finding["source"]
             lines = [(int(number), str(text)) for number, text in shown["excerpt"]]
             yield Excerpt(str(source["file"]), int(source["line"]), lines)
-        yield from _map(case, shown)
-        yield from _pipeline(case, shown)
+        trial = trial_of(case, shown)
+        if trial is not None:
+            yield from pictures(trial, shown)
         if shown["notes"]:
             yield Bullets([(str(note),) for note in shown["notes"]])
     table = _lanes(case)
     if table:
         yield table
-    yield from _acceptance(case)
+    if shown and trial is not None:
+        yield from acceptance(trial)
 
 
 def _lanes(case: Record) -> Table | None:
@@ -153,101 +151,6 @@ def _mark(trial: Record) -> str:
     if trial["stopped"]:
         return f"{said} …"
     return said if trial["as_expected"] else f"{said} ✗"
-
-
-def _map(case: Record, shown: Record) -> Iterator[Block]:
-    """The tensor that was hit and where, from the findings of the shown trial about it."""
-    finding = shown["finding"]
-    size = _size(str(shown.get("tensor") or ""))
-    if not finding["elements"] or size is None:
-        return
-    for trial in case["trials"]:
-        if all(trial[key] == shown[key] for key in ("variant", "lane", "point")):
-            places = Counter(
-                (int(f["elements"][0]), int(f["elements"][1]), _short(f))
-                for f in trial["findings"]
-                if f["tensor"] == finding["tensor"] and f["elements"]
-            )
-            spans = [
-                Span(first, last, label if count == 1 else f"{label}, {count} times", bad=True)
-                for (first, last, label), count in places.items()
-            ]
-            yield MemoryMap(str(shown["tensor"]), size, None, spans[:SHOWN])
-            return
-
-
-def _pipeline(case: Record, shown: Record) -> Iterator[Block]:
-    """Launches by pipeline stage and step of the shown trial, and where its findings are."""
-    for trial in case["trials"]:
-        if not all(trial[key] == shown[key] for key in ("variant", "lane", "point")):
-            continue
-        turns = trial["metrics"].get("launch_stages")
-        if not turns:
-            return
-        hit = {int(f["launch"]) for f in trial["findings"] if f["launch"] is not None}
-        stages = sorted({int(stage) for _, _, stage in turns})
-        rows: dict[int, list[tuple[str, str]]] = {stage: [] for stage in stages}
-        for first, last, stage in turns:
-            bad = any(int(first) <= launch <= int(last) for launch in hit)
-            text = f"{first}-{last}" + " ✗" * bad
-            rows[int(stage)].append((text, "bad" if bad else "plain"))
-        longest = max(map(len, rows.values()))
-        yield Grid(
-            title="Launches by pipeline stage and step; ✗: with findings",
-            x_label="step",
-            y_label="stage",
-            x=[str(step) for step in range(longest)],
-            y=[str(stage) for stage in stages],
-            cells=[row + [("", "plain")] * (longest - len(row)) for row in rows.values()],
-        )
-        return
-
-
-def _short(finding: Record) -> str:
-    words = [str(finding["kind"]).replace("_", " ")]
-    if finding["request"] is not None:
-        words.append(f"by request {finding['request']}")
-    if finding["lands_in"]:
-        words.append(f"in {finding['lands_in']}")
-    return ", ".join(words)
-
-
-def _size(shape: str) -> int | None:
-    """Elements of `key_cache fp16[64, 2, 8]`; None where no shape stands there."""
-    inside = shape.rpartition("[")[2].partition("]")[0]
-    if "[" not in shape or not inside:
-        return None
-    size = 1
-    for part in inside.split(","):
-        if not part.strip().isdigit():
-            return None
-        size *= int(part)
-    return size
-
-
-def _acceptance(case: Record) -> Iterator[Block]:
-    """New tokens by engine step of the shown trial, where its scenario counted them."""
-    shown = case["shown"]
-    for trial in case["trials"] if shown else ():
-        if not all(trial[key] == shown[key] for key in ("variant", "lane", "point")):
-            continue
-        steps = trial["metrics"].get("tokens_by_step")
-        if isinstance(steps, Mapping) and steps:
-            series = [
-                (str(name), [float(count) for count in counts])
-                for name, counts in steps.items()
-                if isinstance(counts, list)
-            ]
-            length = max((len(values) for _, values in series), default=0)
-            padded = [(name, [*v, *[None] * (length - len(v))]) for name, v in series]
-            yield Chart(
-                "New tokens a request by engine step",
-                "engine step",
-                "tokens",
-                [str(step) for step in range(length)],
-                padded,
-            )
-            return
 
 
 def _sweep(case: Record) -> Iterator[Block]:

@@ -12,7 +12,8 @@ from typing import Any
 
 from .collected import Told, told, without
 from .documents import document_of
-from .markdown import LIMIT, code_lines, fence_of, markdown, prose
+from .gfm import code_lines, fence_of, prose
+from .markdown import LIMIT, markdown
 
 TITLE = "[Bug]: "
 MOST = 20_000  # characters of all environments together

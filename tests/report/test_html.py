@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specrepro.repro.report.document import (
+    BlockTable,
     Bullets,
     Chart,
     Code,
+    Copy,
     Document,
     Excerpt,
     Facts,
@@ -26,11 +28,13 @@ from specrepro.repro.report.document import (
     Moment,
     Mono,
     Paragraph,
+    Pipeline,
     Section,
     Span,
     Strong,
     Table,
     Timeline,
+    Turn,
 )
 from specrepro.repro.report.html_page import html
 
@@ -96,7 +100,9 @@ def holding(text: str) -> Document:
         Chart(text, text, text, [text, "b"], [(text, [1.0, 2.0]), ("b", [None, 1.0])]),
         Chart(text, text, text, [text], [(text, [1.0])], "bar"),
         Grid(text, text, text, [text], [text], [[(text, "bad")]]),
-        MemoryMap(text, 10, None, [Span(8, 12, text, True)]),
+        MemoryMap(text, 10, [Span(8, 12, text, True)]),
+        Pipeline(text, 1, [Turn(0, 0, 0, 1, text, True, True)]),
+        BlockTable(text, [Copy(text, [1, 2], [(0, 1), (1, 2)], [(1, 2), (2, None)])]),
         Timeline(text, [Moment(text, text, "bad"), Moment(text, text, "good")]),
         Folded(text, [Section(text, [Paragraph(line)])]),
     ]
@@ -150,7 +156,7 @@ def test_what_scrolls_can_be_reached_by_keyboard_and_pictures_have_names() -> No
             assert attributes["aria-label"]
         if tag == "svg" and attributes.get("role") == "img":
             assert attributes["aria-label"]
-    assert sum(a.get("role") == "img" for tag, a in reader.elements) == 3
+    assert sum(a.get("role") == "img" for tag, a in reader.elements) == 5
 
 
 def test_a_chart_has_its_numbers_beside_it() -> None:
@@ -176,7 +182,7 @@ def test_the_style_of_a_chart_reaches_it() -> None:
 
 
 def test_accesses_past_the_end_are_drawn_past_the_end() -> None:
-    memory = MemoryMap("t", 100, None, [Span(100, 109, "x", True), Span(0, 9, "y", True)])
+    memory = MemoryMap("t", 100, [Span(100, 109, "x", True), Span(0, 9, "y", True)])
     text = html(Document("t", ("r",), "bad", [memory], "w", "r", "v"))
     rects = [(a["class"], float(a["x"]), float(a["width"])) for t, a in read(text).elements
              if t == "rect"]  # fmt: skip
@@ -186,8 +192,73 @@ def test_accesses_past_the_end_are_drawn_past_the_end() -> None:
     assert inside == 0
 
 
+def test_an_access_far_away_leaves_the_tensor_to_be_seen() -> None:
+    spans = [Span(10**12, 10**12 + 3, "x", True), Span(-500, -480, "y", True)]
+    text = html(Document("t", ("r",), "bad", [MemoryMap("t", 100, spans)], "w", "r", "v"))
+    rects = [(float(a["x"]), float(a["width"])) for t, a in read(text).elements if t == "rect"]
+    [(start, width), (far, _), (before, _)] = rects
+    assert width > 500  # of 1000
+    assert far > start + width
+    assert 0 <= before < start
+    assert text.count('class="break"') == 2
+
+
+def pipeline(*turns: Turn) -> Reader:
+    part = Pipeline("t", 2, turns)
+    return check(html(Document("t", ("r",), "bad", [part], "w", "r", "v")))
+
+
+def boxes(reader: Reader) -> list[tuple[float, float, float]]:
+    return [
+        (float(a["x"]), float(a["y"]), float(a["width"]))
+        for tag, a in reader.elements
+        if tag == "rect"
+    ]
+
+
+def test_a_step_is_drawn_where_it_was_issued_and_where_it_began() -> None:
+    [host, stream] = boxes(pipeline(Turn(1, 0, 2, 5, "1-2")))
+    [other, later] = boxes(pipeline(Turn(1, 0, 2, 3, "1-2")))
+    assert host == other
+    assert stream[1] == later[1] > host[1]
+    assert stream[0] - host[0] == pytest.approx(3 * (later[0] - other[0]))
+
+
+def test_steps_in_one_tick_stand_side_by_side() -> None:
+    reader = pipeline(Turn(0, 0, 0, 1, "1-2"), Turn(0, 1, 1, 1, "3-4"))
+    [(first, y, width), (second, same, _)] = sorted(boxes(reader)[1::2])
+    assert y == same
+    assert second >= first + width
+
+
+def test_a_step_that_never_began_has_no_box_in_its_stream() -> None:
+    reader = pipeline(Turn(0, 0, 0, None, "1-2", bad=True))
+    assert len(boxes(reader)) == 1
+    assert "never began" in "".join(reader.text)
+
+
+def test_a_copy_is_drawn_as_it_was_meant_and_as_it_went() -> None:
+    part = BlockTable("t", [Copy("row", [1, 3], [(0, 1), (1, 3)], [(1, 3), (2, None)])], 4)
+    reader = check(html(Document("t", ("r",), "bad", [part], "w", "r", "v")))
+    kinds = [a["class"] for tag, a in reader.elements if tag == "g"]
+    assert kinds == ["cell", "cell", "beyond"]
+    arcs = [a["class"] for tag, a in reader.elements if tag == "path"]
+    assert arcs == ["meant", "meant head", "used", "used head"]
+    shown = "".join(reader.text)
+    assert "column 0 (block 1) → column 1 (block 3)" in shown
+    assert "column 1 (block 3) → column 2 (behind the table)" in shown
+    assert "4 more copies are in the record" in shown
+
+
+def test_a_copy_that_was_left_out_is_said() -> None:
+    part = BlockTable("t", [Copy("row", [1, 3], [(0, 1), (1, 3)], [(1, 3), (1, 3)])])
+    reader = check(html(Document("t", ("r",), "bad", [part], "w", "r", "v")))
+    assert [a["class"] for tag, a in reader.elements if tag == "path"] == ["meant", "meant head"]
+    assert "copied: nothing: both columns are 1" in "".join(reader.text)
+
+
 def test_a_tensor_without_elements_is_drawn() -> None:
-    memory = MemoryMap("t", 0, None, [])
+    memory = MemoryMap("t", 0, [])
     text = html(Document("t", ("r",), "bad", [memory], "w", "r", "v"))
     assert "<code>t</code>, 0 elements" in text
 

@@ -12,9 +12,11 @@ from markdown_it.token import Token
 
 from specrepro.repro.escape import printable
 from specrepro.repro.report.document import (
+    BlockTable,
     Bullets,
     Chart,
     Code,
+    Copy,
     Document,
     Excerpt,
     Facts,
@@ -25,13 +27,16 @@ from specrepro.repro.report.document import (
     Moment,
     Mono,
     Paragraph,
+    Pipeline,
     Section,
     Span,
     Strong,
     Table,
     Timeline,
+    Turn,
 )
-from specrepro.repro.report.markdown import BREAK, LIMIT, markdown, prose
+from specrepro.repro.report.gfm import BREAK, prose
+from specrepro.repro.report.markdown import LIMIT, markdown
 from specrepro.repro.report.mermaid import flow, mermaid
 
 HOSTILE = [
@@ -68,7 +73,9 @@ def holding(text: str) -> Document:
             Code(text, "sh"),
             Excerpt(text, 3, [(2, "a"), (3, text)]),
             Chart(text, text, text, [text, "b"], [(text, [1.0, 2.0])]),
-            MemoryMap(text, 10, None, [Span(1, 2, text, True)]),
+            MemoryMap(text, 10, [Span(1, 2, text, True)]),
+            Pipeline(text, 1, [Turn(0, 0, 0, 1, text, True, True)]),
+            BlockTable(text, [Copy(text, [1, 2], [(0, 1), (1, 2)], [(1, 2), (2, None)])]),
             Grid(text, text, text, [text], [text], [[(text, "bad")]]),
             Timeline(text, [Moment(text, text, "bad"), Moment(text, text, "good")]),
             Folded(text, [Paragraph(line)]),
