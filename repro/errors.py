@@ -131,6 +131,12 @@ class NoRoomError(UntestableError):
     temporary = True
 
 
+class GpuLostError(UntestableError):
+    """The GPU that builds were tried on is not there any more, which says nothing of any of them."""
+
+    temporary = True
+
+
 class NoEnvironmentError(UntestableError):
     """There is no environment in which a build could run.
 

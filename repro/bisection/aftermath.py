@@ -13,7 +13,7 @@ from .. import store
 from ..check.depth import Told
 from ..errors import UntestableError
 from ..escape import printable
-from . import suspects, trials
+from . import sought, suspects, trials
 from .boundary import excluded
 from .candidates import Candidate, Line
 from .journal import Journal
@@ -34,10 +34,11 @@ STAGE = "variation"
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What is asked about a boundary. switches: () for nothing. crossing: None for no packages of
-    the other build."""
+    the other build. signature: as that of the search."""
 
     switches: Sequence[Switch] = ()
     crossing: Crossing | None = None
+    signature: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.switches) or self.crossing is not None
@@ -131,10 +132,11 @@ def look_closer(
             whole = False
             break
         told(words(pending, both))
-        seen = _try(pending, wanted, both, packages, bench, journal.events)
+        came = _try(pending, wanted, both, packages, bench, journal.events)
+        seen = sought.judged(bench.folder, came, wanted.signature)
         journal.append(seen)
-        came = KINDS[type(seen.verdict)]
-        shown(f"{words(pending, both)}   {came}   {seen.seconds + seen.setup:.1f} s")
+        kind = KINDS[type(seen.verdict)]
+        shown(f"{words(pending, both)}   {kind}   {seen.seconds + seen.setup:.1f} s")
     events = effective(journal.events)
     rows = {
         e.log: row

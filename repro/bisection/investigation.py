@@ -31,9 +31,10 @@ from .commit_index import CommitIndex
 from .commits import End, between
 from .crew import Crew, crew
 from .groups import counted
+from .guard import guarded
 from .journal import Journal
 from .plan import READ, Plan, about, identity
-from .question import Ending, Find, Kind, Result
+from .question import Ending, Find, Kind, Options, Result
 from .record import Stage, bisect_record, status
 from .repository import Repository
 from .session import Quest, Shown
@@ -71,7 +72,7 @@ def investigate(
 
     def prepare() -> dict[str, Any]:
         line = release_line(builds.files(), PROJECT, plan.wish)
-        return {"line": session.kept(Quest(session.RELEASES, line, plan.options, plan.scan))}
+        return {"line": session.kept(_quest(plan, session.RELEASES, line, plan.options))}
 
     path, _ = session.take_up(
         folder, identity(plan), prepare, anew=anew, finished=bool(plan.closer)
@@ -83,7 +84,8 @@ def investigate(
         opener = LineBuilds(builds, repository, PROJECT)
         try:
             with _crew(plan, path, told) as together:
-                bench = Bench(plan.depth, asked, opener, path, plan.place, together)
+                depth = guarded(plan.depth, plan.place)
+                bench = Bench(depth, asked, opener, path, plan.place, together)
                 stages, found = _search(plan, bench, request, repository, told, shown)
                 more, whole = _closer(plan, bench, stages, found, told, shown)
         except KeyboardInterrupt as error:
@@ -127,7 +129,7 @@ def _search(
     shown: Shown,
 ) -> tuple[list[Stage], dict[str, Any] | None]:
     line = session.restored(request["line"]).line
-    stages = [_stage(Quest(session.RELEASES, line, plan.options, plan.scan), bench, told, shown)]
+    stages = [_stage(_quest(plan, session.RELEASES, line, plan.options), bench, told, shown)]
     first = stages[0].result
     located = first.kind in {Kind.FIRST_BAD, Kind.FIRST_GOOD}
     if repository is not None and located:
@@ -168,6 +170,11 @@ def _closer(
     for name, rows in closer.parts.items():
         found[name] += rows
     return [closer.stage], closer.whole
+
+
+def _quest(plan: Plan, name: str, line: Line, options: Options) -> Quest:
+    scan = plan.scan and name == session.RELEASES
+    return Quest(name, line, options, scan, plan.signature)
 
 
 def _stage(quest: Quest, bench: Bench, told: Told, shown: Shown) -> Stage:
@@ -233,8 +240,8 @@ def _commits(
             ending = Ending.INFRA if error.temporary else Ending.UNTESTABLE
             result = Result(Kind.NONE, ending, notes=(str(error),))
             return Stage("commit", Line(()), releases.find, (), {}, result)
-        store.write_json(kept, session.kept(Quest(name, line, options)))
-    return replace(_stage(Quest(name, line, options), bench, told, shown), name="commit")
+        store.write_json(kept, session.kept(_quest(plan, name, line, options)))
+    return replace(_stage(_quest(plan, name, line, options), bench, told, shown), name="commit")
 
 
 def _end(stage: Stage, build: str) -> End:

@@ -38,7 +38,8 @@ class Plan:
     commits are, and which. model: the user's, which the depth tries builds with. injected: the
     change that the depth makes to some builds on purpose, {change, says, from, to}. apart: how
     trials run as tasks, None for one after the other here. place: where this process is. closer:
-    what to ask about a boundary that was confirmed."""
+    what to ask about a boundary that was confirmed. signature: words of another failure that is
+    sought in place of the case's sign; "" for none."""
 
     case: LoadedCase
     depth: Depth
@@ -56,6 +57,7 @@ class Plan:
     apart: Apart | None = None
     place: Place | None = None
     closer: Wanted = field(default_factory=Wanted)
+    signature: str = ""
 
 
 def wheels_at(depth: str, repo: Path | None, given: str | None) -> str | None:
@@ -81,6 +83,7 @@ def wanted(plan: Plan, *, switches: bool, environments: Environments | None) -> 
     return Wanted(
         tuple(every(part.engine.record(), plan.question)) if switches else (),
         Crossing(plan.depth, environments) if environments is not None else None,
+        plan.signature,
     )
 
 
@@ -111,6 +114,7 @@ def identity(plan: Plan) -> dict[str, Any]:
         "variant": plan.variant,
         # not kept where they are not given, so that sessions of before there were any go on
         **({"deterministic": True} if plan.options.deterministic else {}),
+        **({"signature": plan.signature} if plan.signature else {}),
         **({"model": str(plan.model.absolute())} if plan.model else {}),
         **({"injected": dict(plan.injected)} if plan.injected else {}),
         **({"mix_hosts": True} if plan.options.mix_hosts else {}),
@@ -142,6 +146,7 @@ def about(
         "looked_at": plan.depth.looked_at,
         "question": request["asked"]["question"],
         "injected": request["asked"].get("injected"),
+        "signature": request["asked"].get("signature"),
         "find": str(plan.options.find),
         # of this process: a session that was taken up again had more
         "traffic": {"requests": traffic[0], "bytes": traffic[1]},

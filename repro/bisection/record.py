@@ -26,7 +26,7 @@ from .verdicts import (
 )
 
 SCHEMA = "specrepro/bisect@1"
-COPIED = ("version", "file", "sha256", "commit", "injected")  # from the record of a trial
+COPIED = ("version", "file", "sha256", "commit", "injected", "tried")  # from the record of a trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +181,7 @@ def _row(stage: str, build: str, number: int, verdict: str, by: str = "trial") -
         "sha256": None,
         "commit": None,
         "injected": None,
+        "tried": None,
     }
 
 

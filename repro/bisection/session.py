@@ -19,7 +19,7 @@ from .. import store
 from ..check.depth import Told
 from ..errors import RunNotFoundError, UsageError
 from ..records import to_json
-from . import trials
+from . import sought, trials
 from .candidates import Candidate, Line
 from .costs import Costs
 from .crew import play_batch
@@ -87,12 +87,14 @@ def _key(path: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Quest:
-    """One line to search: its name in the session, what is sought on it, and how."""
+    """One line to search: its name in the session, what is sought on it, and how. signature: words
+    of another failure that is sought in place of the case's sign, "" for none."""
 
     name: str
     line: Line
     options: Options
     scan: bool = False
+    signature: str = ""
 
 
 def kept(quest: Quest) -> dict[str, Any]:
@@ -102,6 +104,7 @@ def kept(quest: Quest) -> dict[str, Any]:
     return {
         "name": quest.name,
         "scan": quest.scan,
+        "signature": quest.signature,
         "options": to_json(options),
         "candidates": [[c.build, c.opens, c.note] for c in line.candidates],
         "unavailable": dict(line.unavailable),
@@ -119,7 +122,8 @@ def restored(record: Mapping[str, Any]) -> Quest:
             {str(build): str(why) for build, why in record["unavailable"].items()},
             tuple(map(str, record["left_out"])),
         )
-        return Quest(str(record["name"]), line, Options(**options), bool(record["scan"]))
+        words = str(record.get("signature", ""))
+        return Quest(str(record["name"]), line, Options(**options), bool(record["scan"]), words)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(
             "a line of candidates is not as this version keeps them",
@@ -142,7 +146,8 @@ def search(quest: Quest, bench: Bench, told: Told, shown: Shown) -> tuple[Journa
         told(", ".join(f"{trial.build[:12]} ({trial.purpose})" for trial in step))
         chosen = None if quest.options.mix_hosts else deciding(engine.events)
         with closing(play_batch(bench, step, candidates, chosen)) as ended:
-            for seen in ended:
+            for came in ended:
+                seen = sought.judged(folder, came, quest.signature)
                 journal.append(seen)
                 engine.add(seen)
                 row = trials.row_of(folder, seen) or {}

@@ -100,6 +100,14 @@ MixHosts = Annotated[
 Restart = Annotated[
     bool, typer.Option("--restart", help="Begin anew, although the same search was begun before.")
 ]
+Signature = Annotated[
+    str,
+    typer.Option(
+        "--signature",
+        metavar="TEXT",
+        help="Depth engine: look for this failure, or `hang`, in place of the case's sign.",
+    ),
+]
 Switches = Annotated[
     bool,
     typer.Option(
@@ -134,6 +142,7 @@ def bisect(
     default_only: DefaultOnly = False,
     model: Model = None,
     inject: Inject = None,
+    signature: Signature = "",
     switches: Switches = False,
     cross_test: CrossTest = False,
     deterministic: Deterministic = False,
@@ -183,6 +192,8 @@ def bisect(
         raise UsageError(f"--find is {' or '.join(SOUGHT)}, not {quoted(find)}")
     if scan and depth not in EXACT:
         raise UsageError(f"--scan tries every build, which depth {depth} makes too dear")
+    if signature and depth != "engine":
+        raise UsageError("--signature is of an engine that runs", hint="--depth engine")
     loaded = load_cases([case])
     if len(loaded) != 1:
         raise UsageError(f"{quoted(case)} holds {len(loaded)} cases; bisect takes one")
@@ -237,6 +248,7 @@ def bisect(
             injected=injection(inject).record() if inject else None,
             apart=Apart(how, Choice(jobs, ray)) if ray is not None or jobs > 1 else None,
             place=as_place(at_home(depth)),
+            signature=signature,
         )
         if switches or cross_test:
             beside = held.enter_context(Environments(told=told)) if cross_test else None
@@ -293,8 +305,9 @@ def _again(given: Mapping[str, Any]) -> str:
     words = ["specrepro", "bisect", str(given["case"])]
     for name in (
         "good", "bad", "find", "vllm", "scan", "depth", "defect", "with_", "pin", "default_only",
-        "model", "inject", "switches", "cross_test", "deterministic", "pre", "yanked", "repo",
-        "commit_index", "variant", "confidence", "budget", "max_trials", "jobs", "ray",
+        "model", "inject", "signature", "switches", "cross_test", "deterministic", "pre",
+        "yanked", "repo", "commit_index", "variant", "confidence", "budget", "max_trials", "jobs",
+        "ray",
         "mix_hosts", "cache", "offline", "allow_full_download", "timeout", "runs",
     ):  # fmt: skip
         option, value = "--" + name.strip("_").replace("_", "-"), given[name]

@@ -77,6 +77,8 @@ def _about(record: Record) -> Iterator[tuple[str, Line]]:
     words = [f"defect {one}" for one in asked["defects"]]
     words += [f"with {one} {value} in every build" for one, value in asked["with"].items()]
     words += ["defaults only"] if asked["default_only"] else []
+    if record.get("signature"):
+        words.append(f"another failure in place of the case's: {record['signature']}")
     yield "asked", (", ".join(words) or "every defect of the case, in any supported setting",)
     if change := record.get("injected"):
         yield "injected", (injected(change),)

@@ -83,6 +83,8 @@ def _about(record: Record) -> Text:
     words = [f"defect {one}" for one in asked["defects"]]
     words += [f"with {one} {value}" for one, value in asked["with"].items()]
     words += ["defaults only"] if asked["default_only"] else []
+    if record.get("signature"):
+        words.append(f"another failure in place of the case's: {record['signature']}")
     if words:
         text.append("\nasked: " + printable(", ".join(words)), "dim")
     if change := record.get("injected"):
