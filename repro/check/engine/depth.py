@@ -19,7 +19,7 @@ from ..environments.collected import Collected, collect
 from ..environments.environment import Environment
 from ..exposure import Value
 from ..tree import Build
-from . import process
+from . import hypotheses, process
 from .answer import Answer, Played, Row, Sign
 from .declare import CHANGES, EngineSpec
 from .experiments import Done, Experiment, experiments, judge
@@ -120,11 +120,14 @@ class EngineDepth:
         if memory:
             row = Row("peak_memory_mib", "what an engine's process held at most", max(memory), "")
             rows.append(_row(None, row, None, ""))
+        # a model of the user's is not the one that the case's experiments are modelled on
+        weighed = hypotheses.record(asked.case, done, folder) if self.model is None else None
         judgement = judge(engine, asked.defects, asked.question, done)
         notes += [reason for reason in judgement.reasons if reason.startswith("control ")]
-        record = build_record(build, judgement, rows, ISOLATION, notes) | {"tried": dict(tried)}
+        record = build_record(build, judgement, rows, ISOLATION, notes)
         injected = {"injected": change} if change else {}
-        return record | {"setup_seconds": setup} | injected | collected
+        about = {"tried": dict(tried), "setup_seconds": setup, "hypotheses": weighed}
+        return record | about | injected | collected
 
     def spec(self, asked: Asked) -> EngineSpec:
         """The experiment of a case; UsageError where it has none, or the question cannot be asked
