@@ -198,6 +198,36 @@ def test_layers_of_qwen_are_built_of_the_targets_configuration(
     assert value == {"qwen3_next": "target"} | later
 
 
+# of whose configuration a family's MTP layers are built, and since when it is the draft's
+BUILT_OF = {
+    "target": ("qwen3_5", "qwen3_next", "mimo", "glm4_moe", "ernie", "exaone_moe", "hy_v3",
+               "longcat_flash"),
+    "draft": ("deepseek", "glm4_moe_lite", "glm_ocr", "openpangu", "gemma4"),
+}  # fmt: skip
+MOVED_TO_DRAFT = {"deepseek": (0, 11, 1), "nemotron_h": (0, 30), "step3p5": (0, 32)}
+
+
+def test_layers_of_each_family_are_built_of_the_configuration_that_was_read(
+    release: tuple[str, Source],
+) -> None:
+    version, source = release
+    value = source.readings["draft_rope_families"].value
+    assert isinstance(value, dict)
+    number = tuple(map(int, version.split(".")))
+    expected = {family: whose for whose, families in BUILT_OF.items() for family in families}
+    expected |= {
+        family: "draft" if number >= first else "target" for family, first in MOVED_TO_DRAFT.items()
+    }
+    assert {f: whose for f, whose in value.items() if f in expected} == {
+        f: whose for f, whose in expected.items() if f in value
+    }
+    assert {"deepseek", "mimo", "qwen3_next", "glm4_moe", "ernie", "longcat_flash"} <= value.keys()
+    # asks the same question of two of these files
+    assert source.readings["draft_rope_source"].value == {
+        family: value[family] for family in value if family in ("qwen3_5", "qwen3_next")
+    }
+
+
 def test_metadata_of_draft_steps_is_built_as_it_was_read(release: tuple[str, Source]) -> None:
     version, source = release
     eager, graph = (source.readings[f"v2_{mode}_metadata"] for mode in ("eager", "graph"))
@@ -214,6 +244,32 @@ def test_metadata_of_draft_steps_is_built_as_it_was_read(release: tuple[str, Sou
         assert (eager.value, graph.value) == ("each step", "each step")
         assert "3 builds for 3 draft steps" in eager.detail
         assert (eager.path, eager.line) == (graph.path, graph.line) == place(cell)
+
+
+def test_the_host_builds_for_fused_steps_as_often_as_was_counted(
+    release: tuple[str, Source],
+) -> None:
+    version, source = release
+    cell, detail = STALE[version]["fused_builds"], source.readings["v2_fused_update"].detail
+    counts = re.fullmatch(r"NONE:(\d)b/\S+ FULL:(\d)b/\S+", cell)
+    assert (counts is None) == (cell == "—")
+    if counts is None:
+        assert "the host builds" not in detail
+    else:
+        said = "builds it {} times before an eager loop, {} before a full graph"
+        assert said.format(*counts.groups()) in detail
+
+
+def test_drafts_can_be_scheduled_again_in_0_11_0_alone(release: tuple[str, Source]) -> None:
+    version, source = release
+    expected = "kept" if version == "0.11.0" else "cleared"
+    assert source.readings["old_drafts"].value == expected
+
+
+def test_every_probe_is_asked_of_every_release() -> None:
+    text = Path(__file__).read_text(encoding="utf-8")
+    by_mode = {"v2_eager_metadata", "v2_graph_metadata"}
+    assert [probe for probe in PROBES if f'"{probe}"' not in text and probe not in by_mode] == []
 
 
 def test_defaults_are_as_they_were_read(release: tuple[str, Source]) -> None:
@@ -239,6 +295,10 @@ def test_defaults_are_as_they_were_read(release: tuple[str, Source]) -> None:
         words = {"T": "on", "F": "off"}
         wanted = [words[word] for word in cells["default_async"].split("/")]
         assert [scheduling[f"{r} pp2 align"] for r in ("v1", "v2")] == wanted
+        # in one stage with MTP: on since 0.14.0, but not with cached recurrent state in 0.16.0
+        on = "on" if tuple(map(int, version.split("."))) >= (0, 14) else "off"
+        aligned = "off" if version == "0.16.0" else on
+        assert [scheduling[f"v1 pp1{kind}"] for kind in ("", " align")] == [on, aligned]
     else:
         assert set(scheduling.values()) == {"off"}
 

@@ -19,6 +19,7 @@ PROBES = (
     "lowered_target",
     "draft_rope_length",
     "draft_rope_source",
+    "draft_rope_families",
     "schedule_trim",
     "allocation_clamp",
     "v1_draft_position",

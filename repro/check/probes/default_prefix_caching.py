@@ -112,8 +112,8 @@ def _after(sources: Sources, option: Any) -> tuple[str, int, Any]:
     if not calls:
         raise NotFoundError(f"{HYBRID} does not do what {STATE} does")
     run(calls, path, scope)
-    [*_, statement] = assigned(state, OPTION) or [state]
-    return path, statement.lineno, getattr(cache, OPTION)
+    lines = [statement.lineno for statement in assigned(state, OPTION)]
+    return path, max(lines, default=state.lineno), getattr(cache, OPTION)
 
 
 def _said(option: Any) -> str:

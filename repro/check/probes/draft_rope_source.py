@@ -7,6 +7,7 @@ native length, and one built of the target's does not.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from ..probing.probe import Answer, NotFoundError, Probe, Sources
 
@@ -25,7 +26,7 @@ def answer(sources: Sources) -> Answer:
     places: list[tuple[str, int]] = []
     for path in sources.paths(*FILES):
         name = path.rpartition("/")[2].removesuffix("_mtp.py")
-        found = _origins(sources, path)
+        found = origins(sources, path)
         if not found:
             raise NotFoundError(f"{path} asks for no {' or '.join(sorted(CONFIGS))}")
         kinds = {kind for kind, _, _ in found}
@@ -39,24 +40,25 @@ def answer(sources: Sources) -> Answer:
     return Answer(value, *places[0], False, "; ".join(seen))
 
 
-def _origins(sources: Sources, path: str) -> list[tuple[str, int, str]]:
+def origins(sources: Sources, path: str) -> list[tuple[str, int, str]]:
     """(whose, line, source) of each configuration of a model that a file asks for."""
-    found = []
-    for node in sources.functions(path).values():
-        if not isinstance(node, ast.FunctionDef):
-            continue
-        local = {
-            target.id: statement.value
-            for statement in ast.walk(node)
-            if isinstance(statement, ast.Assign)
-            for target in statement.targets
-            if isinstance(target, ast.Name)
-        }
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.Attribute) and inner.attr in CONFIGS:
-                kind = _owner(inner.value, local, path)
-                found.append((kind, inner.lineno, ast.unparse(inner)))
+    nodes = sources.functions(path).values()
+    found = [one for n in nodes if isinstance(n, ast.FunctionDef) for one in asked_in(n, path)]
     return sorted(found, key=lambda one: one[1])
+
+
+def asked_in(node: ast.FunctionDef, path: str) -> Iterator[tuple[str, int, str]]:
+    """(whose, line, source) of each configuration of a model that a function asks for."""
+    local = {
+        target.id: statement.value
+        for statement in ast.walk(node)
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Attribute) and inner.attr in CONFIGS:
+            yield _owner(inner.value, local, path), inner.lineno, ast.unparse(inner)
 
 
 def _owner(expression: ast.expr, local: dict[str, ast.expr], path: str) -> str:
@@ -71,14 +73,15 @@ def _owner(expression: ast.expr, local: dict[str, ast.expr], path: str) -> str:
     raise NotFoundError(f"{path}: whose configuration {ast.unparse(expression)[:80]} is")
 
 
+VALUES = {
+    "target": "the target's: an override applies",
+    "draft": "the draft's own, with its native length",
+}
 PROBE = Probe(
     "draft_rope_source",
     "of whose configuration are Qwen's MTP layers and their RoPE built?",
     FILES,
-    {
-        "target": "the target's: an override applies",
-        "draft": "the draft's own, with its native length",
-    },
+    VALUES,
     answer,
     table=True,
 )

@@ -28,12 +28,14 @@ def _fused(sources: Sources, path: str, node: Function) -> Answer:
     if course.forwards != draft_loop.DRAFTS - 1:
         raise NotFoundError(f"{course.forwards} draft steps, not {draft_loop.DRAFTS - 1}")
     # what the first step works on may be built before the loop, by the host, in every mode
-    built = all(
-        draft_loop.course(path, callers[0], mode).builds > 0
+    eager, full = (
+        draft_loop.course(path, callers[0], mode).builds
         for mode in (draft_loop.Graphs.NONE, draft_loop.Graphs.FULL)
     )
+    built = min(eager, full) > 0
     said = f"{sum(course.renewed)} of {course.forwards} draft steps renew it in the loop"
     said += ", the first is built before it" if built else ""
+    said += f"; the host builds it {eager} times before an eager loop, {full} before a full graph"
     whole = (course.renewed[0] or built) and all(course.renewed[1:])
     return Answer("each step" if whole else "not each step", path, node.lineno, True, said)
 
