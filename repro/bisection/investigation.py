@@ -129,7 +129,7 @@ def _search(
     shown: Shown,
 ) -> tuple[list[Stage], dict[str, Any] | None]:
     line = session.restored(request["line"]).line
-    stages = [_stage(_quest(plan, session.RELEASES, line, plan.options), bench, told, shown)]
+    stages = [_stage(plan, _quest(plan, session.RELEASES, line, plan.options), bench, told, shown)]
     first = stages[0].result
     located = first.kind in {Kind.FIRST_BAD, Kind.FIRST_GOOD}
     if repository is not None and located:
@@ -177,8 +177,8 @@ def _quest(plan: Plan, name: str, line: Line, options: Options) -> Quest:
     return Quest(name, line, options, scan, plan.signature)
 
 
-def _stage(quest: Quest, bench: Bench, told: Told, shown: Shown) -> Stage:
-    journal, result = session.search(quest, bench, told, shown)
+def _stage(plan: Plan, quest: Quest, bench: Bench, told: Told, shown: Shown) -> Stage:
+    journal, result = session.search(quest, bench, told, shown, plan.ahead)
     return stage_of(quest, journal, result, bench.folder)
 
 
@@ -241,7 +241,9 @@ def _commits(
             result = Result(Kind.NONE, ending, notes=(str(error),))
             return Stage("commit", Line(()), releases.find, (), {}, result)
         store.write_json(kept, session.kept(_quest(plan, name, line, options)))
-    return replace(_stage(_quest(plan, name, line, options), bench, told, shown), name="commit")
+    return replace(
+        _stage(plan, _quest(plan, name, line, options), bench, told, shown), name="commit"
+    )
 
 
 def _end(stage: Stage, build: str) -> End:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,8 @@ class Plan:
     change that the depth makes to some builds on purpose, {change, says, from, to}. apart: how
     trials run as tasks, None for one after the other here. place: where this process is. closer:
     what to ask about a boundary that was confirmed. signature: words of another failure that is
-    sought in place of the case's sign; "" for none."""
+    sought in place of the case's sign; "" for none. ahead: has builds ready while others are tried,
+    None where nothing is to be made."""
 
     case: LoadedCase
     depth: Depth
@@ -58,6 +59,7 @@ class Plan:
     place: Place | None = None
     closer: Wanted = field(default_factory=Wanted)
     signature: str = ""
+    ahead: Callable[[Sequence[str]], None] | None = None
 
 
 def wheels_at(depth: str, repo: Path | None, given: str | None) -> str | None:

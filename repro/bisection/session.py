@@ -27,6 +27,7 @@ from .groups import deciding, left_out
 from .journal import Journal
 from .plan import COMMAND
 from .question import Ending, Find, Kind, Options, Result, Trial
+from .readying import ready
 from .search import Search
 from .timeline import scanned
 from .trials import Bench
@@ -52,6 +53,8 @@ SHORT = 1.0  # seconds of making ready, below which they are not told
 MINUTES = 600  # seconds from which a time is told in minutes
 # Takes one line for a person about a trial that ended.
 Shown = Callable[[str], None]
+# Takes the builds to have ready while a step runs.
+Ready = Callable[[Sequence[str]], None]
 
 
 def take_up(
@@ -131,9 +134,11 @@ def restored(record: Mapping[str, Any]) -> Quest:
         ) from error
 
 
-def search(quest: Quest, bench: Bench, told: Told, shown: Shown) -> tuple[Journal, Result]:
+def search(
+    quest: Quest, bench: Bench, told: Told, shown: Shown, ahead: Ready | None = None
+) -> tuple[Journal, Result]:
     """Try builds until there is a result; every trial is in the journal before the next step is
-    decided.
+    decided. ahead: told before each step which builds to have ready, as words that open them.
 
     Errors: UsageError where the journal is of another search; OSError where it cannot be written.
     """
@@ -144,6 +149,8 @@ def search(quest: Quest, bench: Bench, told: Told, shown: Shown) -> tuple[Journa
     candidates = {candidate.build: candidate for candidate in quest.line.candidates}
     while not isinstance(step := next_step(quest, engine), Result):
         told(", ".join(f"{trial.build[:12]} ({trial.purpose})" for trial in step))
+        if ahead is not None:
+            ahead([candidates[build].word for build in ready(engine, step)])
         chosen = None if quest.options.mix_hosts else deciding(engine.events)
         with closing(play_batch(bench, step, candidates, chosen)) as ended:
             for came in ended:

