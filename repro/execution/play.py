@@ -53,7 +53,9 @@ def play(tasks: Iterable[Task], where: Where, told: Told = lambda moment: None) 
     try:
         while ledger.waiting:
             while attempts and where.room():
-                where.start(attempts.popleft(), told)
+                attempt = attempts.popleft()
+                if ledger.wants(attempt):
+                    where.start(attempt, told)
             for outcome in where.wait():
                 decision = ledger.heard(outcome)
                 for key in ledger.avoided.keys() - avoided:
@@ -64,10 +66,10 @@ def play(tasks: Iterable[Task], where: Where, told: Told = lambda moment: None) 
                     case Counted(done):
                         told(Moment("ended", done.task, done.place, done.lost))
                         yield done
-                    case Again(attempt, reason):
-                        told(Moment("again", attempt.task, outcome.place, reason))
-                        attempts.append(attempt)
-                    case Dropped(reason):
-                        told(Moment("again", outcome.attempt.task, outcome.place, reason))
+                    case Again(again, reason):
+                        told(Moment("again", again.task, outcome.place, reason))
+                        attempts.append(again)
+                    case Dropped():
+                        pass  # what counts was told when it came
     finally:
         where.stop()

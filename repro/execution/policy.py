@@ -51,13 +51,19 @@ class Ledger:
     avoided: dict[str, str] = field(default_factory=dict)
     _open: dict[str, list[Tried]] = field(default_factory=dict)
     _infra: dict[str, list[str]] = field(default_factory=dict)
+    _number: dict[str, int] = field(default_factory=dict)  # of the attempt that is under way
 
     def begin(self, task: Task) -> Attempt:
         """The first attempt of a task; ValueError for an id that is there already."""
         if task.id in self._open:
             raise ValueError(f"two tasks have the id {task.id}")
         self._open[task.id] = []
+        self._number[task.id] = 1
         return Attempt(task)
+
+    def wants(self, attempt: Attempt) -> bool:
+        """Whether an attempt is still to be made: its task may have a result meanwhile."""
+        return attempt.task.id in self._open
 
     @property
     def waiting(self) -> bool:
@@ -71,13 +77,15 @@ class Ledger:
             fate, reason = Fate.INFRA, outcome.ended.infra
         elif fate is Fate.WHOLE and outcome.ended.declined:
             fate, reason = Fate.REFUSED, outcome.ended.declined
+        tried = self._open.get(task.id)
+        if tried is None:
+            return Dropped(f"{task.label or task.id} had its result already")
+        if fate is not Fate.WHOLE and outcome.attempt.number != self._number[task.id]:
+            return Dropped(f"{task.label or task.id} was tried again already")
         if outcome.ended.unwell and outcome.place:
             self._avoid(outcome.place, outcome.ended.unwell)
         if fate is Fate.INFRA and outcome.place:
             self._count(outcome.place, reason)
-        tried = self._open.get(task.id)
-        if tried is None:
-            return Dropped(f"{task.label or task.id} had its result already")
         if fate is Fate.WHOLE:
             return self._counted(outcome, outcome.ended)
         if fate is Fate.NOWHERE:
@@ -92,6 +100,7 @@ class Ledger:
             number=outcome.attempt.number + 1,
             not_at=outcome.attempt.not_at | frozenset(keys),
         )
+        self._number[task.id] = again.number
         return Again(again, reason)
 
     def _counted(self, outcome: Outcome, ended: Ended, lost: str = "") -> Counted:
