@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from . import check_hypotheses
 from .collected import folded, unknown
 from .document import (
     Block,
@@ -130,6 +131,8 @@ def _build(build: Record) -> Iterator[Block]:
     for standing in build["defects"]:
         yield Section(f"Defect {standing['defect']}: {standing['state']}",
                       list(_defect(build, standing)))  # fmt: skip
+    if build.get("hypotheses"):
+        yield check_hypotheses.section(build["hypotheses"])
     facts = [row for row in build["evidence"] if row["defect"] is None]
     if facts:
         yield Folded("What else its code says", [_facts(build, facts)])

