@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .errors import SpecreproError
@@ -26,6 +26,7 @@ from .watch.nvml_events import NvmlEvents
 OK, BAD, UNKNOWN = "ok", "bad", "unknown"
 ANSWER = 8.0  # seconds in which a program says its version
 ROOM = 8 << 30  # bytes that the environments of two builds take
+_RELEASE = re.compile(r"release (\d{1,3})\.(\d{1,3})")
 _CUDA_OF = re.compile(r"\+cu(\d{2})(\d)")
 CONTAINERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"))
 
@@ -64,7 +65,7 @@ def examine(machine: Machine, no_device_lane: str) -> list[Check]:
         _program(machine, "cuda-gdb", "places in a core dump", "a CUDA toolkit has it"),
         _ptrace(machine),
         _torch(found),
-        _package("triton", "kernels on a GPU, edited kernels", "pip install 'specrepro[kernels]'"),
+        _triton(machine, found),
         _package("vllm", "check --vllm installed", "check --vllm VERSION needs none"),
         _program(machine, "uv", "check --depth engine", "pip install 'specrepro[engine]'"),
         _gh(machine),
@@ -218,7 +219,8 @@ def _ptrace(machine: Machine) -> Check:
 
 
 def _torch(found: Gpus) -> Check:
-    serves, hint = "Triton kernels and graphs on a GPU", "pip install 'specrepro[gpu]'"
+    serves = "Triton's own launch on a GPU; without it the driver launches the same kernels"
+    hint = "pip install 'specrepro[torch]', or the torch for this driver"
     version = _version("torch")
     if version is None:
         return Check("torch", BAD, "not installed", hint, serves)
@@ -228,11 +230,40 @@ def _torch(found: Gpus) -> Check:
     if built is None or found.cuda is None:
         said = f"{version}; whether it fits the driver is not told"
         return Check("torch", UNKNOWN, said, "", serves)
-    needs, has = (int(built[1]), int(built[2])), tuple(map(int, found.cuda.split(".")))
-    if needs[0] > has[0]:
-        said = f"{version} is built for CUDA {needs[0]}, the driver has {found.cuda}"
+    if int(built[1]) > _major(found.cuda):
+        said = f"{version} is built for CUDA {built[1]}, the driver has {found.cuda}"
         return Check("torch", BAD, said, "a newer driver, or a torch for this one", serves)
-    return Check("torch", OK, f"{version} for CUDA {needs[0]}.{needs[1]}", "", serves)
+    return Check("torch", OK, f"{version} for CUDA {built[1]}.{built[2]}", "", serves)
+
+
+def _triton(machine: Machine, found: Gpus) -> Check:
+    """Triton's own ptxas makes the machine code: of a later CUDA than the driver's it is refused,
+    of the same or an earlier one it runs (CUDA's minor version compatibility)."""
+    serves = "kernels on a GPU, edited kernels"
+    check = _package("triton", serves, "pip install 'specrepro[kernels]'")
+    if check.state != OK:
+        return check
+    release = _RELEASE.search(_answer([_ptxas(found), "--version"], machine.environ)[0])
+    if release is None:
+        return replace(check, state=UNKNOWN, said=f"{check.said}; its ptxas does not answer")
+    said = f"{check.said}, ptxas of CUDA {release[1]}.{release[2]}"
+    if found.cuda is not None and int(release[1]) > _major(found.cuda):
+        said += f"; the driver has {found.cuda}"
+        return replace(check, state=BAD, said=said, hint="a newer driver, or an older Triton")
+    return replace(check, said=said)
+
+
+def _ptxas(found: Gpus) -> str:
+    """The ptxas that Triton takes for these GPUs (`get_ptxas` of its backends/nvidia/compiler.py,
+    3.9.0: another one from capability 9.0 on); a name that is no program where there is none."""
+    later = any(_major(gpu.capability or "0") >= 9 for gpu in found.gpus)
+    name = "ptxas-blackwell" if later else "ptxas"
+    files = importlib.metadata.files("triton") or ()
+    return next((str(file.locate()) for file in files if file.name == name), f"no {name}")
+
+
+def _major(version: str) -> int:
+    return int(version.partition(".")[0])
 
 
 def _package(name: str, serves: str, hint: str) -> Check:

@@ -1,6 +1,7 @@
 /* A scripted libnvidia-ml.so.1. The variable FAKE_NVML names a text file, a directive a line:
  *
  *   driver VERSION
+ *   cuda NUMBER                    of the driver: 13000
  *   gpu NAME|UUID|PCI
  *   mig INDEX                      the GPU of this index is partitioned
  *   lost INDEX                     it is counted, and has no handle
@@ -75,6 +76,7 @@ static struct {
 static int gpuCount, xidCount, processCount, failureCount, initialized;
 static long lostAt = -1;
 static char driver[80] = "580.00";
+static int cuda = 13000;
 static struct {
   u64 mask[16];
   struct timespec made;
@@ -101,6 +103,8 @@ static void load(void) {
     } else if (sscanf(line, "fail %63s %d", failures[failureCount].function,
                       &failures[failureCount].code) == 2) {
       failureCount++;
+    } else if (sscanf(line, "cuda %d", &a) == 1) {
+      cuda = a;
     } else if (sscanf(line, "mig %d", &a) == 1) {
       gpus[a].mig = 1;
     } else if (sscanf(line, "lost %d", &a) == 1) {
@@ -171,7 +175,7 @@ Result nvmlSystemGetDriverVersion(char *text, unsigned size) {
 }
 Result nvmlSystemGetCudaDriverVersion_v2(int *version) {
   GATE;
-  *version = 13000;
+  *version = cuda;
   return OK;
 }
 Result nvmlDeviceGetCount_v2(unsigned *count) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 from pathlib import Path
@@ -169,3 +170,20 @@ def test_a_person_sees_a_row_a_check_and_a_hint_where_there_is_something_to_do(
     assert all("hint:" not in line for line in lines if line.startswith("✓  GPU 0 "))
     quiet = machine.specrepro("doctor", "--kernel-log", machine.log, "-q")
     assert not any(line.startswith("✓") for line in quiet.stdout.splitlines())
+
+
+def test_a_triton_whose_machine_code_the_driver_refuses_is_told(machine: Any) -> None:
+    pytest.importorskip("triton", reason="Triton is not installed")
+    checks = asked(machine)  # its driver has CUDA 13.0
+    assert checks["triton"]["state"] == "ok"
+    assert "ptxas of CUDA" in checks["triton"]["said"]
+    machine.lines.append("cuda 11040")
+    old = asked(machine)["triton"]
+    assert (old["state"], "the driver has 11.4" in old["said"]) == ("bad", True), old
+
+
+def test_without_torch_it_is_said_that_the_driver_launches(machine: Any) -> None:
+    if importlib.util.find_spec("torch") is not None:
+        pytest.skip("torch is installed")
+    check = asked(machine)["torch"]
+    assert (check["state"], "the driver launches" in check["serves"]) == ("bad", True)
