@@ -78,6 +78,7 @@ class Card:
     wrong: list[Any] = field(default_factory=list)
     launches: list[str] = field(default_factory=list)  # in the order in which they ran
     noted: list[Noted] = field(default_factory=list)  # in the order in which they were asked for
+    faulted: tuple[int, str] | None = None  # where the first access lay that ended the context
     callbacks: tuple[Any, Any] | None = None
 
     def reset(self) -> None:
@@ -138,7 +139,7 @@ class Card:
             self.tell(kernel.manifest.entry, report.accesses, asked, tensors)
         error = next((ERRORS[str(o.kind)][0] for o in report.accesses if o.kind in ERRORS), 0)
         if error:
-            logged()
+            logged(self.faulted)
         return error
 
     def memory(self, address: int, dtype: Any) -> Any:
@@ -155,6 +156,9 @@ class Card:
         with (self.folder / "device.ndjson").open("w") as out:
             for one in accesses:
                 base, width = asked.arguments.get(one.buffer, 0), widths.get(one.buffer, 4)
+                if self.faulted is None and one.kind in ERRORS and len(one.elements):
+                    direction = "WRITE" if "write" in one.kind else "READ"
+                    self.faulted = base + int(one.elements[0]) * width, direction
                 for element in one.elements:
                     line = {
                         "kind": str(one.kind),
@@ -177,17 +181,25 @@ class Card:
             words += [f"Writing ELF file to {path}", "All done (took 0s)"]
             for word in words:
                 os.write(2, f"[10:00:00.000001] coredump: {word}\n".encode())
-            logged()
+            logged(self.faulted)
             os.abort()
 
 
-def logged() -> None:
-    """Log the fault as the driver does. FAKE_XID: number, how often, and the kernel log."""
+def logged(fault: tuple[int, str] | None) -> None:
+    """Log the fault as the driver does. FAKE_XID: number, how often, and the kernel log.
+
+    fault: the address, of which it tells the page, and whether it was read or written.
+    """
     asked = os.environ.get("FAKE_XID")
     if not asked:
         return
     code, count, log = asked.split(" ", 2)
-    lines = [(code, "Ch 00000008, MMU Fault")] * int(count) + [("43", "Ch 00000008")]
+    said = "Ch 00000008, MMU Fault"
+    if fault is not None and code == "31":
+        high, low = divmod(fault[0] & ~0xFFF, 1 << 32)
+        said = "Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS GPCCLIENT_T1_5 faulted @ "
+        said += f"0x{high:x}_{low:08x}. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_{fault[1]}"
+    lines = [(code, said)] * int(count) + [("43", "Ch 00000008")]
     with Path(log).open("a") as out:
         for number, body in lines:
             out.write(
