@@ -38,10 +38,11 @@ class Handler(BaseHTTPRequestHandler):
             self.answer("\n".join(lines))
         else:
             length = self.server.options["max_model_len"]
+            name = self.server.options["served_model_name"]
             bodies = {
                 "/health": "",
                 "/version": json.dumps({"version": __version__}),
-                "/v1/models": json.dumps({"data": [{"max_model_len": length}]}),
+                "/v1/models": json.dumps({"data": [{"id": name, "max_model_len": length}]}),
             }
             self.answer(bodies[self.path])
 

@@ -8,8 +8,10 @@ import json
 import os
 import shutil
 import sys
+import threading
 import venv
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,10 @@ from rich.console import Console
 
 from specrepro.repro.case import load_cases
 from specrepro.repro.check import survey
+from specrepro.repro.check.engine import process
 from specrepro.repro.check.engine.checkpoints import write_mimo
 from specrepro.repro.check.engine.depth import EngineDepth
+from specrepro.repro.check.engine.observe import read
 from specrepro.repro.check.engine.tokens import CYCLE
 from specrepro.repro.check.environments.environment import Environment
 from specrepro.repro.errors import UsageError
@@ -185,6 +189,40 @@ def test_a_server_that_dies_before_it_answers_is_named(check: Check) -> None:
     [served] = [row for row in build["evidence"] if row["probe"] == "control-served"]
     assert served["value"] == "other"
     assert "the server ended with status 1 before it was ready" in served["detail"]
+
+
+class Alien(BaseHTTPRequestHandler):
+    """A server of somebody else's, which answers whatever it is asked."""
+
+    def do_GET(self) -> None:
+        body = b'{"data": [{"id": "model", "max_model_len": 512}]}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *values: object) -> None:
+        del format, values
+
+
+def test_a_port_that_another_server_took_is_named_and_its_answers_are_not_the_engines(
+    site: Path, tmp_path: Path
+) -> None:
+    [module] = site.glob("lib/python*/site-packages/vllm")
+    (module / "behaviour.json").write_text(json.dumps({"cycle": CYCLE}))
+    with HTTPServer(("127.0.0.1", 0), Alien) as alien:
+        threading.Thread(target=alien.serve_forever, daemon=True).start()
+        port = alien.server_address[1]
+        job = {"observations": str(tmp_path / process.OBSERVATIONS), "served": True, "port": port}
+        job["arguments"] = {"model": str(tmp_path), "max_model_len": 512, "seed": 0}
+        (tmp_path / process.JOB).write_text(json.dumps(job))
+        python = site / "bin" / "python"
+        ending = process.drive(python, tmp_path, {}, caches=tmp_path / "caches", seconds=60)
+        alien.shutdown()
+    failure = read(tmp_path / process.OBSERVATIONS).failure
+    assert failure is not None
+    assert f"port {port} was taken by another process meanwhile" in failure.message
+    assert (ending.timed_out, processes_in(tmp_path)) == (False, [])
 
 
 @pytest.mark.parametrize("when", ["start", "step"])

@@ -9,7 +9,7 @@ The job: {"observations": path, "arguments": keywords of vllm.LLM, "override": {
 "values": {…}} or null, "make": {"folder", "layers", "cycle": the text or null} of a hybrid or null,
 "interpret": bool, "change": name or null, "served": bool, "record": [names], "batches": [{"id",
 "requests": [{"id", "prompt": [tokens], "new": number}]}], "searches": [{"id", "prompt": [tokens],
-"low", "high", "new"}]}. Written for Python 3.9 and newer.
+"low", "high", "new"}]}; a server takes "port", if there is one. Written for Python 3.9 and newer.
 """
 
 from __future__ import annotations

@@ -6,8 +6,10 @@ log can.
 
 from __future__ import annotations
 
+import http.client
 import ipaddress
 import json
+import os
 import re
 import socket
 import subprocess
@@ -19,7 +21,6 @@ import urllib.request
 from typing import Any
 
 HOST = str(ipaddress.IPv4Address(socket.INADDR_LOOPBACK))
-NAME = "model"
 METRIC = re.compile(
     r"^vllm:(spec_decode_num_[a-z_]+?|generation_tokens)_total\{(.*)\} ([0-9.e+]+)$"
 )
@@ -31,10 +32,10 @@ VALUES = ("max_model_len", "max_num_seqs", "max_num_batched_tokens", "block_size
 OBJECTS = ("hf_overrides", "speculative_config")
 
 
-def command(arguments: dict[str, Any], port: int) -> list[str]:
-    """The command line that says what the keywords of `vllm.LLM` say."""
+def command(arguments: dict[str, Any], port: int, name: str) -> list[str]:
+    """The command line that says what the keywords of `vllm.LLM` say; `name` is the model's."""
     words = [sys.executable, "-I", "-u", "-m", "vllm.entrypoints.openai.api_server"]
-    words += ["--model", arguments["model"], "--served-model-name", NAME]
+    words += ["--model", arguments["model"], "--served-model-name", name]
     words += ["--host", HOST, "--port", str(port)]
     for name, value in arguments.items():
         option = "--" + name.replace("_", "-")
@@ -57,29 +58,46 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def taken(port: int) -> bool:
+    """Whether somebody listens on a port of this machine."""
+    with socket.socket() as probe:
+        probe.settimeout(5)
+        return probe.connect_ex((HOST, port)) == 0
+
+
 class Server:
-    """Starts a server and waits until it answers; RuntimeError if it ends before."""
+    """Starts a server and waits until it answers; RuntimeError if it ends before, or if its port
+    was taken by another one meanwhile. A port is free when it is chosen, and nobody holds it then.
+    """
 
     def __init__(self, job: dict[str, Any], seen: Any) -> None:
         self.seen = seen
-        self.url = f"http://{HOST}:{(port := free_port())}"
+        port = job.get("port") or free_port()
+        self.url = f"http://{HOST}:{port}"
+        # by this a server of somebody else's is told from ours
+        self.name = f"specrepro-{os.urandom(6).hex()}"
         # no proxy of the user's stands between two processes of one machine
         self.opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        self.process = subprocess.Popen(command(job["arguments"], port))
+        self.process = subprocess.Popen(command(job["arguments"], port, self.name))
         while True:
             status = self.process.poll()
             if status is not None:
-                raise RuntimeError(f"the server ended with status {status} before it was ready")
+                reason = f"the server ended with status {status} before it was ready"
+                if taken(port):
+                    reason += f"; port {port} was taken by another process meanwhile"
+                raise RuntimeError(reason)
             if self.ready():
                 return
             time.sleep(0.2)
 
     def ready(self) -> bool:
+        """Whether the server that answers is ours."""
         try:
             self.get("/health")
-        except OSError:
+            models = json.loads(self.get("/v1/models"))["data"]
+            return any(model["id"] == self.name for model in models)
+        except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
             return False
-        return True
 
     def get(self, path: str) -> str:
         with self.opener.open(self.url + path, timeout=30) as answer:
@@ -125,7 +143,7 @@ class Server:
 
     def ask(self, request: dict[str, Any], answers: dict[str, Any]) -> None:
         body = {
-            "model": NAME,
+            "model": self.name,
             "prompt": request["prompt"],
             "max_tokens": request["new"],
             "temperature": 0,
