@@ -89,7 +89,7 @@ class Chart:
     """Numbers over an axis. The numbers are shown as a table as well.
 
     x: labels in order. series: name → a number a label, None where there is none. kind: `line` or
-    `bar`.
+    `bar`. rest: what a series is behind its last number, None where that is not known.
     """
 
     title: str
@@ -98,6 +98,7 @@ class Chart:
     x: Sequence[str]
     series: Sequence[tuple[str, Sequence[float | None]]]
     kind: str = "line"
+    rest: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

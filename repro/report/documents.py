@@ -99,13 +99,24 @@ def cut_off(path: Path) -> dict[str, Any]:
     }
 
 
+def _said(value: Any) -> str:
+    """What was asked for, in words; "" for what was left as it is."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {said}" for key, one in value.items() if (said := _said(one)))
+    if isinstance(value, list | tuple):
+        return " ".join(str(one) for one in value)
+    return str(value) if value not in (None, False, "") else ""
+
+
 def _cut_document(record: Mapping[str, Any]) -> Document:
     run = record["run"]
     command = str(run["command"])
     now = "is still at work" if record["at_work"] else "was cut off before it had a result"
     again = f"specrepro run --resume {run['id']}" if command == "run" else f"specrepro {command} …"
     rows: list[tuple[str, Line]] = [
-        (name, (Mono(str(value)),)) for name, value in record["asked"].items()
+        (str(name), (Mono(said),))
+        for name, value in record["asked"].items()
+        if (said := _said(value))
     ]
     left: list[Line] = [(Mono(str(name)),) for name in record["left"]]
     return Document(

@@ -42,11 +42,27 @@ def junit(record: Record) -> str:
         case "specrepro/check@1":
             for build in record["builds"]:
                 suites.add_testsuite(_build(build, record))
+        case "specrepro/cut@1":
+            suites.add_testsuite(_cut(record))
         case schema:
             raise UsageError(f"there are no tests in {schema}", hint="--format markdown")
     suites.update_statistics()
     text: bytes = suites.tostring()
     return text.decode("utf-8") + "\n"
+
+
+def _cut(record: Record) -> junitparser.TestSuite:
+    """A run without a result: one test, which could not be told."""
+    import junitparser
+
+    name = _text(str(record["run"]["command"]))
+    suite = junitparser.TestSuite(name)
+    _properties(suite, record)
+    test = junitparser.TestCase("result", classname=f"{name}.result")
+    said = "is still at work" if record["at_work"] else "was cut off before it had a result"
+    test.result = [junitparser.Error(f"the run {said}")]
+    suite.add_testcases([test])
+    return suite
 
 
 def _case(case: Record, record: Record) -> junitparser.TestSuite:

@@ -31,7 +31,7 @@ from .document import (
     went,
 )
 from .gfm import LONGEST_CELL, cell, code_lines, fence_of, in_html, line, mono, prose
-from .mermaid import flow, mermaid
+from .mermaid import flow, legend, mermaid
 from .redact import summary
 
 LIMIT = 60_000  # characters; GitHub takes 65,536 of a comment
@@ -253,7 +253,7 @@ def _notice(gone: int, what: str, document: Document) -> str:
 def _chart(chart: Chart, document: Document, leaves: list[_Leaf]) -> Iterator[_Part]:
     drawn = mermaid(chart)
     if drawn:
-        yield f"```mermaid\n{drawn}\n```\n\n"
+        yield f"```mermaid\n{drawn}\n```\n\n<sub>{prose(legend(chart))}</sub>\n\n"
     rows = [
         f"| {cell((label,))} | "
         + " | ".join(_number(values[at]) for _, values in chart.series)

@@ -48,6 +48,7 @@ def acceptance(trial: Record) -> Iterator[Block]:
         "tokens",
         [str(step) for step in range(length)],
         padded,
+        rest=0.0,  # a request that has ended makes no token
     )
 
 

@@ -31,8 +31,13 @@ def sarif(record: Record) -> str:
             results = list(_of_run(record))
         case "specrepro/check@1":
             results = list(_of_check(record))
+        case "specrepro/cut@1":
+            results = []
         case schema:
             raise UsageError(f"there are no places in a source in {schema}", hint="--format json")
+    # nothing found by a run that was cut off is not the same as nothing there
+    whole = record["schema"] != "specrepro/cut@1"
+    notice = {"level": "error", "message": {"text": "the run has no result: it was cut off"}}
     results = list({_key(result): result for result in results}.values())
     rules = {result["ruleId"]: _rule(result["ruleId"]) for result in results}
     order = {name: number for number, name in enumerate(rules)}
@@ -49,7 +54,8 @@ def sarif(record: Record) -> str:
         "automationDetails": {"id": f"specrepro/{record['run']['command']}/"},
         "invocations": [
             {
-                "executionSuccessful": True,
+                "executionSuccessful": whole,
+                **({} if whole else {"toolExecutionNotifications": [notice]}),
                 "startTimeUtc": str(record["run"]["started"]),
                 "properties": {"run": str(record["run"]["id"]), "left_out": len(results[MOST:])},
             }

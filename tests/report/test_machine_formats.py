@@ -156,7 +156,17 @@ def test_any_text_is_sarif(text: str, where: str) -> None:
 @pytest.mark.parametrize("write", [junit, sarif])
 def test_a_kind_of_run_that_has_neither_is_said(write: Any) -> None:
     with pytest.raises(UsageError):
-        write({"schema": "specrepro/cut@1", "run": RUN})
+        write({"schema": "specrepro/diagnose@1", "run": RUN})
+
+
+def test_a_run_that_was_cut_off_is_neither_passed_nor_clean() -> None:
+    record = {"schema": "specrepro/cut@1", "run": RUN, "at_work": False}
+    assert endings(record) == ["error"]
+    [told] = json.loads(sarif(record))["runs"]
+    assert told["results"] == []
+    [invocation] = told["invocations"]
+    assert invocation["executionSuccessful"] is False
+    assert "cut off" in invocation["toolExecutionNotifications"][0]["message"]["text"]
 
 
 def test_both_are_written_of_a_stored_run(command: Any, runs: Path) -> None:

@@ -187,7 +187,9 @@ def test_no_limit_is_exceeded(limit: int, lines: list[str]) -> None:
 
 def test_a_chart_is_drawn_and_its_numbers_are_there() -> None:
     chart = Chart("t", "length", "accepted", ["117", "118"], [("accepted", [4.0, 3.0])])
-    assert mermaid(chart) == (
+    colors, drawn = mermaid(chart).split("\n", 1)
+    assert re.fullmatch(r'%%\{init: .*"plotColorPalette": "#3b7dd8".*\}%%', colors)
+    assert drawn == (
         'xychart-beta\n    title "t"\n    x-axis "length" ["117", "118"]\n'
         '    y-axis "accepted" 0 --> 4\n    line [4, 3]'
     )
@@ -201,6 +203,31 @@ def test_a_timeline_is_drawn_in_words_that_mermaid_cannot_take_for_its_own() -> 
     drawn = flow(Timeline("t", moments))
     assert '    n0["0.1    --  x: bad"]:::bad\n    n1["0.2: good"]:::good\n    n0 --> n1\n' in drawn
     assert flow(Timeline("t", moments[:1])) == flow(Timeline("t", moments * 30)) == ""
+
+
+def test_what_is_known_behind_the_end_of_a_series_is_drawn_and_not_told_as_a_number() -> None:
+    series = [("short", [1.0, None, None]), ("long", [1.0, 2.0, 3.0])]
+    written = markdown(
+        Document(
+            "t",
+            ("r",),
+            "bad",
+            [Chart("t", "x", "y", ["0", "1", "2"], series, rest=0.0)],
+            "w",
+            "r",
+            "v",
+        )
+    )
+    assert "    line [1, 0, 0]\n    line [1, 2, 3]\n" in written
+    assert "<sub>short: blue · long: orange</sub>" in written
+    assert "| 1 |  | 2 |" in written
+
+
+def test_a_series_that_cannot_be_drawn_is_named() -> None:
+    series = [("cut", [1.0, None, 1.0]), ("whole", [1.0, 2.0, 3.0])]
+    chart = Chart("t", "x", "y", ["0", "1", "2"], series, rest=0.0)
+    written = markdown(Document("t", ("r",), "bad", [chart], "w", "r", "v"))
+    assert "cut: not drawn, only in the table · whole: blue" in written
 
 
 def test_a_chart_with_gaps_is_a_table_only() -> None:
