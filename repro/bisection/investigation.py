@@ -24,7 +24,7 @@ from ..check.tree import Tree
 from ..check.web import Web
 from ..errors import Exit, InterruptedRunError, UntestableError, UsageError
 from ..escape import printable
-from . import aftermath, session
+from . import aftermath, other_flips, session
 from .boundary import Side, boundary, of_a_change
 from .candidates import Line, release_line
 from .commit_index import CommitIndex
@@ -87,6 +87,7 @@ def investigate(
                 depth = guarded(plan.depth, plan.place)
                 bench = Bench(depth, asked, opener, path, plan.place, together)
                 stages, found = _search(plan, bench, request, repository, told, shown)
+                others = _others(plan, bench, stages[0], told, shown)
                 more, whole = _closer(plan, bench, stages, found, told, shown)
         except KeyboardInterrupt as error:
             raise InterruptedRunError(
@@ -106,9 +107,10 @@ def investigate(
             stages,
             found,
             scan=plan.scan,
-            more=more,
-        )
-        if whole and stages[-1].result.ending not in {Ending.INFRA, Ending.BUDGET}:
+            more=[*others, *more],
+        ) | {"flips": other_flips.records(others)}
+        endings = {stages[-1].result.ending, *(one.result.ending for one in others)}
+        if whole and not endings & {Ending.INFRA, Ending.BUDGET}:
             store.finish(path, record)
     return Report(record, status(stages))
 
@@ -148,6 +150,18 @@ def _search(
         on_main = repository.on_main(last.result.build)
         found["commit"] = {"sha": last.result.build, "subject": note, "on_main": on_main}
     return stages, found
+
+
+def _others(plan: Plan, bench: Bench, releases: Stage, told: Told, shown: Shown) -> list[Stage]:
+    """The boundaries between releases besides the one that was found, where they are asked for."""
+    if not plan.all_flips or releases.result.ending in {Ending.INFRA, Ending.BUDGET}:
+        return []
+    return other_flips.search_all(
+        releases,
+        plan.options,
+        plan.signature,
+        lambda quest: _stage(plan, quest, bench, told, shown),
+    )
 
 
 def _closer(

@@ -40,7 +40,7 @@ class Plan:
     trials run as tasks, None for one after the other here. place: where this process is. closer:
     what to ask about a boundary that was confirmed. signature: words of another failure that is
     sought in place of the case's sign; "" for none. ahead: has builds ready while others are tried,
-    None where nothing is to be made."""
+    None where nothing is to be made. all_flips: look for the other boundaries too."""
 
     case: LoadedCase
     depth: Depth
@@ -60,6 +60,7 @@ class Plan:
     closer: Wanted = field(default_factory=Wanted)
     signature: str = ""
     ahead: Callable[[Sequence[str]], None] | None = None
+    all_flips: bool = False
 
 
 def wheels_at(depth: str, repo: Path | None, given: str | None) -> str | None:
@@ -116,6 +117,7 @@ def identity(plan: Plan) -> dict[str, Any]:
         "variant": plan.variant,
         # not kept where they are not given, so that sessions of before there were any go on
         **({"deterministic": True} if plan.options.deterministic else {}),
+        **({"all_flips": True} if plan.all_flips else {}),
         **({"signature": plan.signature} if plan.signature else {}),
         **({"model": str(plan.model.absolute())} if plan.model else {}),
         **({"injected": dict(plan.injected)} if plan.injected else {}),

@@ -68,13 +68,14 @@ def take_up(
     """The run directory of what is asked, and whether it was begun before.
 
     `prepare` says what else to keep of a new one. anew: leave one that was begun alone. finished:
-    take up one that has its result too, to ask more about it; it is open again then.
+    take up one that found its boundary too, to ask more about it; it is open again then.
     """
     key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-    states = {"cut off", "finished"} if finished else {"cut off"}
     if not anew:
         for run in store.stored(folder):
-            if run.command == COMMAND and run.state in states and _key(run.path) == key:
+            if run.command != COMMAND or _key(run.path) != key:
+                continue
+            if run.state == "cut off" or (finished and run.finished and _located(run.path)):
                 (run.path / store.RESULT).unlink(missing_ok=True)
                 return run.path, True
     request = {"key": key, "asked": dict(asked), **prepare()}
@@ -86,6 +87,11 @@ def _key(path: Path) -> str | None:
         return str(store.request(path).get("key"))
     except RunNotFoundError:
         return None
+
+
+def _located(path: Path) -> bool:
+    result = store.load(path).get("result")
+    return isinstance(result, Mapping) and result.get("kind") in set(Find)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,9 @@ MixHosts = Annotated[
 Restart = Annotated[
     bool, typer.Option("--restart", help="Begin anew, although the same search was begun before.")
 ]
+AllFlips = Annotated[
+    bool, typer.Option("--all-flips", help="Go into every change that a trial shows, not one.")
+]
 Signature = Annotated[
     str,
     typer.Option(
@@ -146,6 +149,7 @@ def bisect(
     default_only: DefaultOnly = False,
     model: Model = None,
     inject: Inject = None,
+    all_flips: AllFlips = False,
     signature: Signature = "",
     no_ahead: NoAhead = False,
     switches: Switches = False,
@@ -256,6 +260,7 @@ def bisect(
             apart=Apart(how, Choice(jobs, ray)) if not alone else None,
             place=as_place(at_home(depth)),
             signature=signature,
+            all_flips=all_flips,
             ahead=None
             if no_ahead or not alone or depth in EXACT
             else held.enter_context(Ahead()).hold,
@@ -315,10 +320,10 @@ def _again(given: Mapping[str, Any]) -> str:
     words = ["specrepro", "bisect", str(given["case"])]
     for name in (
         "good", "bad", "find", "vllm", "scan", "depth", "defect", "with_", "pin", "default_only",
-        "model", "inject", "signature", "switches", "cross_test", "deterministic", "pre",
-        "yanked", "repo", "commit_index", "variant", "confidence", "budget", "max_trials", "jobs",
-        "ray", "no_ahead", "mix_hosts", "cache", "offline", "allow_full_download", "timeout",
-        "runs",
+        "all_flips", "model", "inject", "signature", "switches", "cross_test", "deterministic",
+        "pre", "yanked", "repo", "commit_index", "variant", "confidence", "budget", "max_trials",
+        "jobs", "ray", "no_ahead", "mix_hosts", "cache", "offline", "allow_full_download",
+        "timeout", "runs",
     ):  # fmt: skip
         option, value = "--" + name.strip("_").replace("_", "-"), given[name]
         if value is True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .bisect_page import changed, crossed, injected, name, outcome, switches, varied, wanted
+from .bisect_page import changed, crossed, injected, name, other, outcome, switches, varied, wanted
 from .document import (
     Block,
     Bullets,
@@ -38,6 +38,9 @@ def bisect_document(record: Record) -> Document:
     result = record["result"]
     if result["kind"] == "narrowed":
         parts.append(Section("What it could be", [Bullets(list(_open(result)))]))
+    if record.get("flips"):
+        lines = [(other(flip),) for flip in record["flips"]]
+        parts.append(Section("Other boundaries", [Bullets(lines)]))
     if record["boundary"]:
         parts.append(Section("What changed there", list(_boundary(record["boundary"]))))
     for stage in record["stages"]:

@@ -147,6 +147,8 @@ def _lines(record: Record, *, verbose: bool) -> Iterator[tuple[str, RenderableTy
         yield "could be", Text(_narrowed(result))
     for note in result["notes"]:
         yield "note", Text(printable(note))
+    for word, flip in _first("also", record.get("flips", ())):
+        yield word, Text(printable(other(flip)))
     last = record["stages"][-1]
     if last["result"] != result:
         for note in last["result"]["notes"] or ["the commits between tell nothing"]:
@@ -163,6 +165,16 @@ def _lines(record: Record, *, verbose: bool) -> Iterator[tuple[str, RenderableTy
             yield "", Text.assemble(f"{name(row['build'])}  ", (printable(said), "dim"))
     yield "again", Text(printable(record["again"]))
     yield "report", Text(printable(f"{record['run']['path']}/report.md"))
+
+
+def other(flip: Record) -> str:
+    """A boundary besides the one that was found."""
+    said, _ = outcome({"result": flip, "find": flip["find"]})
+    notes = f" ({'; '.join(map(str, flip['notes']))})" if flip["notes"] else ""
+    if flip["previous"] is None:
+        return said + notes
+    side = "last good" if flip["find"] == "first_bad" else "last bad"
+    return f"{said} · {side}: {name(flip['previous'])}{notes}"
 
 
 def _narrowed(result: Record) -> str:

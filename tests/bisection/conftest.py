@@ -1,6 +1,6 @@
 """Releases of an engine in the shape of vLLM's, on a local server, and the command on them.
 
-The same as tiny wheels that the real uv installs, of an engine that is a stand-in; searches in them.
+The same as tiny wheels that the real uv installs, of an engine that is a stand-in; searches in it.
 """
 
 from __future__ import annotations
