@@ -59,6 +59,24 @@ def update(position: str = "tl.minimum(position + 1, max_model_len - 1)") -> str
     )
 
 
+def decode_input(position: str = "tl.minimum(position + 1, max_model_len - 1)") -> str:
+    return kernel(
+        "_prepare_decode_inputs_kernel",
+        "draft_tokens_ptr, target_seq_lens_ptr, num_rejected_ptr, input_ids_ptr, positions_ptr, "
+        "seq_lens_ptr, max_model_len",
+        f"""
+        row = tl.program_id(0)
+        if row == tl.num_programs(0) - 1:
+            return
+        tl.store(input_ids_ptr + row, tl.load(draft_tokens_ptr + row))
+        position = tl.load(positions_ptr + row)
+        tl.store(positions_ptr + row, {position})
+        length = tl.load(target_seq_lens_ptr + row) - tl.load(num_rejected_ptr + row)
+        tl.store(seq_lens_ptr + row, tl.minimum(length + 1, max_model_len))
+        """,
+    )
+
+
 def v1_mapping(mask: str = "inside") -> str:
     return kernel(
         "_compute_slot_mapping_kernel",

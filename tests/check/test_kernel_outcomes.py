@@ -40,6 +40,7 @@ def line_of(text: str, part: str) -> int:
 
 GOOD = [
     ("draft_step_kernel", trees.STEP, trees.step(held="max_model_len + 5"), "masked"),
+    ("decode_input_kernel", trees.UPDATE, trees.decode_input(), "clamped"),
     ("input_update_kernel", trees.UPDATE, trees.update(), "clamped"),
     ("slot_mapping_kernel", trees.V1_TABLE, trees.v1_mapping("inside & (number < 4)"), "checked"),
     (
@@ -79,6 +80,10 @@ BAD = [
         # the block is clamped to the row, so a position past the end gets a slot of the last one
         *("draft_step_kernel", trees.STEP, trees.step("position", "slot"), "past the end"),
         *("wrong_value", "out_slot_mapping", [0, 0], "tl.store(out_slot_mapping"),
+    ),
+    (
+        *("decode_input_kernel", trees.UPDATE, trees.decode_input("position + 1"), "past the end"),
+        *("wrong_value", "positions", [0, 0], "tl.store(positions"),
     ),
     (
         *("input_update_kernel", trees.UPDATE, trees.update("position + 1"), "past the end"),
@@ -179,6 +184,7 @@ NOTHING = "\n    return\n"
     ("probe", "file", "text", "words"),
     [
         ("draft_step_kernel", trees.STEP, trees.step(body=NOTHING), "slots 7 and 7"),
+        ("decode_input_kernel", trees.UPDATE, trees.decode_input("position"), "position 3"),
         ("input_update_kernel", trees.UPDATE, trees.update("position"), "30, 30"),
         ("slot_mapping_kernel", trees.V1_TABLE, trees.v1_mapping("lane < 0"), "positions in the"),
         ("batch_slot_mapping_kernel", trees.V2_TABLE, trees.v2_mapping("(lane < 0)"), "slots"),

@@ -129,6 +129,7 @@ def test_no_release_bounds_the_accepted_count(seen: Seen) -> None:
 # probe → (first release, last, what its kernel does there); in the others there is none
 END = "0.33.0"
 SAID = {
+    "decode_input_kernel": [("0.12.0", END, "clamped")],
     "slot_mapping_kernel": [("0.19.0", END, "unchecked")],
     "batch_slot_mapping_kernel": [("0.12.0", END, "unchecked")],
     "padding_row_kernel": [("0.15.0", "0.30.0", "reads outside"), ("0.31.0", END, "guarded")],

@@ -12,6 +12,7 @@ from ..probe import KernelProbe
 # In the order of a page.
 PROBES = (
     "draft_step_kernel",
+    "decode_input_kernel",
     "input_update_kernel",
     "slot_mapping_kernel",
     "batch_slot_mapping_kernel",
