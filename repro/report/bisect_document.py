@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .bisect_page import changed, crossed, injected, name, other, outcome, switches, varied, wanted
+from .bisect_page import (
+    RESTS_ON,
+    changed,
+    crossed,
+    injected,
+    name,
+    other,
+    outcome,
+    switches,
+    varied,
+    wanted,
+)
 from .document import (
     Block,
     Bullets,
@@ -212,6 +223,8 @@ def _why(row: Record) -> str:
 
 def _unobserved(record: Record) -> Iterator[Line]:
     yield (f"looked at: {record['looked_at']}",)
+    if 0 < record["result"]["confidence"] < 1 and record["depth"] == "engine":
+        yield (RESTS_ON,)
     if not any(stage["timeline"]["complete"] for stage in record["stages"]):
         yield ("a defect that came and went between two builds that were tried is not seen",)
     if record["cause"] != "confirmed":

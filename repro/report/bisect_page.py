@@ -18,6 +18,11 @@ Record = Mapping[str, Any]
 STATE_STYLE = {"bad": "red", "good": "green", "unknown": "yellow"}
 WORDS = {"first_bad": "first bad", "first_good": "first good"}
 MOST_SHOWN = 8
+# what a confidence is that is less than certain
+RESTS_ON = (
+    "how sure is said of faults as they are expected: half always show, the others in any share of "
+    "trials alike, and trials are independent"
+)
 
 
 def print_bisect(
@@ -36,6 +41,8 @@ def print_bisect(
     out.print(Padding(_facts(record, verbose=verbose), (0, 0, 0, 2)))
     out.print()
     out.print(Text("looked at: " + printable(record["looked_at"]), "dim"))
+    if 0 < record["result"]["confidence"] < 1 and record["depth"] == "engine":
+        out.print(Text(RESTS_ON, "dim"))
     if record["cause"] != "confirmed":
         said = "a boundary is of these defects only: the cause of the report itself is "
         out.print(Text(said + printable(record["cause"]), "dim"))
