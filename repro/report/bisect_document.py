@@ -227,6 +227,13 @@ def _unobserved(record: Record) -> Iterator[Line]:
         yield (RESTS_ON,)
     if not any(stage["timeline"]["complete"] for stage in record["stages"]):
         yield ("a defect that came and went between two builds that were tried is not seen",)
+    for row in record["trials"]:
+        if row.get("not_counted"):
+            yield (
+                "a trial of ",
+                Mono(name(row["build"])),
+                f" ({row['verdict']}) is {row['not_counted']}",
+            )
     if record["cause"] != "confirmed":
         yield (
             "a boundary is of these defects only: the cause of the report itself is "

@@ -18,6 +18,7 @@ Record = Mapping[str, Any]
 STATE_STYLE = {"bad": "red", "good": "green", "unknown": "yellow"}
 WORDS = {"first_bad": "first bad", "first_good": "first good"}
 MOST_SHOWN = 8
+HERE = "here"  # the node of a trial on the machine that searched
 # what a confidence is that is less than certain
 RESTS_ON = (
     "how sure is said of faults as they are expected: half always show, the others in any share of "
@@ -166,6 +167,7 @@ def _lines(record: Record, *, verbose: bool) -> Iterator[tuple[str, RenderableTy
     if record["boundary"]:
         yield from _boundary(record["boundary"], verbose=verbose)
     yield "trials", Text(_trials(record))
+    yield from apart(record)
     if verbose:
         for row in record["trials"]:
             said = f"{row['verdict']}  {_why(row)}  {row['log'] or ''}"
@@ -182,6 +184,18 @@ def other(flip: Record) -> str:
         return said + notes
     side = "last good" if flip["find"] == "first_bad" else "last bad"
     return f"{said} · {side}: {name(flip['previous'])}{notes}"
+
+
+def apart(record: Record) -> Iterator[tuple[str, Text]]:
+    """Where the trials that count ran, where that was on a GPU or a cluster; those that do not."""
+    groups = [stage["group"] for stage in record["stages"] if stage.get("group")]
+    away = any((row.get("place") or {}).get("node", HERE) != HERE for row in record["trials"])
+    if groups and (away or not groups[0].startswith("no GPU")):
+        yield "ran on", Text(printable(", ".join(dict.fromkeys(groups))))
+    left_out = [row for row in record["trials"] if row.get("not_counted")]
+    for word, row in _first("left out", left_out):
+        said = f"{name(row['build'])}  {row['verdict']}: {row['not_counted']}"
+        yield word, Text(printable(said), "yellow")
 
 
 def _narrowed(result: Record) -> str:
