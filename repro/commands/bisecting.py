@@ -181,7 +181,7 @@ def bisect(
     from ..bisection.candidates import Wish, direction
     from ..bisection.costs import READING, Costs
     from ..bisection.investigation import investigate
-    from ..bisection.plan import EXACT, Plan, wanted, wheels_at
+    from ..bisection.plan import EXACT, Plan, variant_of, wanted, wheels_at
     from ..bisection.question import Find, Options
     from ..bisection.trials import as_place
     from ..case import load_cases
@@ -253,7 +253,7 @@ def bisect(
             again=_again(context.params),
             repo=repo,
             commit_index=wheels_at(depth, repo, commit_index),
-            variant=variant,
+            variant=variant_of(depth, repo, variant),
             seconds=timeout,
             model=model,
             injected=injection(inject).record() if inject else None,

