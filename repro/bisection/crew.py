@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..case import Case
 from ..check import apart
 from ..check.apart import How
 from ..check.depth import Told
@@ -50,11 +51,13 @@ class Crew:
 
 
 @contextmanager
-def crew(how: How, choice: Choice, folder: Path, repo: Path | None, told: Told) -> Iterator[Crew]:
+def crew(
+    case: Case, how: How, choice: Choice, folder: Path, repo: Path | None, told: Told
+) -> Iterator[Crew]:
     """A crew for the search in `folder`. ClusterError; LaneError where engines need a GPU and none
     may be used."""
     hears = Teller(0, told).hear
-    with apart.opened(how, choice, folder, hears) as (where, needs):
+    with apart.opened(case, how, choice, folder, hears) as (where, needs):
         yield Crew(how, where, needs, choice.ray is not None, repo)
 
 

@@ -119,7 +119,7 @@ def _crew(plan: Plan, folder: Path, told: Told) -> AbstractContextManager[Crew |
     """Who runs trials apart, where that is asked for."""
     if plan.apart is None:
         return nullcontext()
-    return crew(plan.apart.how, plan.apart.choice, folder, plan.repo, told)
+    return crew(plan.case.case, plan.apart.how, plan.apart.choice, folder, plan.repo, told)
 
 
 def _search(

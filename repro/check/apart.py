@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..case import LoadedCase
+from ..case import Case, LoadedCase
+from ..device_lanes import needs as device_needs
 from ..errors import LaneError, UnreachableError, UsageError
 from ..escape import printable, quoted
 from ..execution.choice import Choice, place_of
@@ -211,11 +212,12 @@ class Apart:
         teller = Teller(len(specs), asked.told)
         found: dict[str, dict[str, Any]] = {}
         try:
-            with opened(self.how, self.choice, asked.folder, teller.hear) as (where, needs):
+            case = asked.case.case
+            with opened(case, self.how, self.choice, asked.folder, teller.hear) as (where, needs):
                 away = self.choice.ray is not None
-                case = case_file(asked.case, asked.folder / FOLDER)
+                file = case_file(asked.case, asked.folder / FOLDER)
                 tasks = [
-                    task_of(str(number), spec, self.how, asked, case, needs, away=away)
+                    task_of(str(number), spec, self.how, asked, file, needs, away=away)
                     for number, spec in enumerate(specs, 1)
                 ]
                 for done in play(tasks, where, teller.hear):
@@ -230,8 +232,11 @@ class Apart:
 
 
 @contextmanager
-def opened(how: How, choice: Choice, folder: Path, told: Hears) -> Iterator[tuple[Where, Needs]]:
-    """Where builds are looked at, and what each needs there: an engine a GPU, where there are such.
+def opened(
+    case: Case, how: How, choice: Choice, folder: Path, told: Hears
+) -> Iterator[tuple[Where, Needs]]:
+    """Where builds are looked at, and what each needs there: an engine a GPU, where there are such,
+    and one that the case requires.
 
     folder: that tasks of this machine share.
     """
@@ -239,7 +244,8 @@ def opened(how: How, choice: Choice, folder: Path, told: Hears) -> Iterator[tupl
     if how.depth == "engine" and choice.ray is None:
         cards = _cards(choice.jobs or 1)
     with place_of(choice, folder, told, cards) as where:
-        yield where, Needs(gpus=int(how.depth == "engine" and _gpus(where)))
+        on_gpu = how.depth == "engine" and _gpus(where)
+        yield where, device_needs(case) if on_gpu else Needs()
 
 
 def at_home(depth: str) -> Place:
