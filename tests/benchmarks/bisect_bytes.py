@@ -1,9 +1,9 @@
-"""What a search among releases costs, beside downloading the wheels that it tries with pip.
+"""What a search among releases costs, beside downloading wheels that it tries with pip.
 
 python tests/benchmarks/bisect_bytes.py
 
-Each search begins with an empty cache. After each of the first WITH_PIP, pip downloads the releases
-that it tried and none before it did, without their dependencies; each is deleted again.
+Each search begins with an empty cache. After the first, pip downloads WITH_PIP of the releases that
+it tried, without their dependencies; each is deleted again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from page import table, write
 
-WITH_PIP = 2  # searches; their releases are 4 GB
+WITH_PIP = 3
 RANGE = "0.11.0..0.33.0"
 # arguments of `specrepro bisect`, and the boundary that is known
 SEARCHES = (
@@ -41,8 +41,6 @@ SEARCHES = (
     (f"mtp-tail-overflow --scan --vllm {RANGE}", "none"),
     (f"mtp-plan-buffer-race --scan --defect engine-buffers --find fix --vllm {RANGE}", "0.29.0"),
 )
-
-UNTOLD = ("–",) * 5  # of searches whose wheels were not downloaded
 
 
 @dataclass(frozen=True)
@@ -85,61 +83,68 @@ def downloaded(version: str) -> Taken:
         return Taken(took.seconds, took.cpu, wheel.stat().st_size)
 
 
-def pip(ours: Taken, received: int, theirs: list[Taken]) -> tuple[str, ...]:
-    """What pip took beside a search, and the ratios."""
-    size, seconds = sum(w.size for w in theirs), sum(w.seconds for w in theirs)
-    return (
-        f"{size / 1e9:.2f}",
-        f"{seconds:.0f}",
-        f"{sum(w.cpu for w in theirs):.0f}",
-        f"{size / received:.0f}",
-        f"{seconds / ours.seconds:.1f}",
-    )
+def mb(size: float) -> str:
+    return f"{size / 1e6:.1f}"
 
 
 def main() -> None:
-    wheels: dict[str, Taken] = {}
     rows = []
-    for number, (arguments, known) in enumerate(SEARCHES):
+    wheels: dict[str, Taken] = {}
+    beside: list[str] = []
+    for arguments, known in SEARCHES:
         record, took = search(arguments)
         found = record["result"]["build"] or "none"
         assert found == known, f"{arguments}: {found}, not {known}"
-        tried = sorted({row["build"] for row in record["trials"]})
-        for version in tried if number < WITH_PIP else ():
-            if version not in wheels:
-                wheels[version] = downloaded(version)
-                print(version, wheels[version], flush=True)
+        tried = list(dict.fromkeys(row["build"] for row in record["trials"]))
         requests, received = record["traffic"]["requests"], record["traffic"]["bytes"]
+        if not wheels:
+            wheels = {version: downloaded(version) for version in tried[:WITH_PIP]}
+            size, seconds = (
+                sum(w.size for w in wheels.values()),
+                sum(w.seconds for w in wheels.values()),
+            )
+            beside = [
+                f"The first search asked {len(tried)} releases in {took.seconds:.0f} s and read "
+                f"{mb(received)} MB. Right after it, `pip download --no-deps` of {len(wheels)} "
+                f"of them took {seconds:.0f} s and {mb(size)} MB: {size / received:.0f} times the "
+                f"bytes and {seconds / took.seconds:.1f} times the seconds, for {len(wheels)} "
+                f"releases of {len(tried)}. Nothing is said of the others, and an installation "
+                "would fetch the dependencies too.",
+                "",
+                *table(
+                    ("pip: release", "MB", "s", "CPU s"),
+                    [
+                        (version, mb(one.size), f"{one.seconds:.0f}", f"{one.cpu:.1f}")
+                        for version, one in wheels.items()
+                    ],
+                ),
+            ]
+            print("\n".join(beside), flush=True)
         rows.append(
             (
                 f"`{arguments}`",
                 found,
                 str(len(tried)),
                 str(requests),
-                f"{received / 1e6:.1f}",
-                f"{took.seconds:.1f}",
+                mb(received),
+                f"{took.seconds:.0f}",
                 f"{took.cpu:.1f}",
-                *(pip(took, received, [wheels[v] for v in tried]) if number < WITH_PIP else UNTOLD),
-            )
+            )  # fmt: skip
         )
         print("|".join(rows[-1]), flush=True)
-    head = (
-        "`specrepro bisect` …", "boundary", "releases", "requests", "MB", "s", "CPU s",
-        "pip: GB", "s", "CPU s", "bytes, pip ÷ ours", "seconds, pip ÷ ours",
-    )  # fmt: skip
+    head = ("`specrepro bisect` …", "boundary", "releases tried", "requests", "MB", "s", "CPU s")
     write(
         "bisect-bytes",
         "Searching releases without installing them",
         ["python", "tests/benchmarks/bisect_bytes.py"],
         [
-            "At depth `source`, each with an empty cache, the listing of the index included. After "
-            f"each of the first {WITH_PIP}, `pip download --no-deps` fetched the wheels of the "
-            "releases that were tried, each once in this run: of one that both tried, what it took "
-            "is counted in both. Of the others nothing was downloaded, and nothing is said. "
+            "At depth `source`, each with an empty cache, the listing of the index included. "
             "Seconds are by the clock of a machine that others used heavily, with an index near "
             "by; farther from it, bytes decide.",
             "",
             *table(head, rows),
+            "",
+            *beside,
         ],
     )
 
