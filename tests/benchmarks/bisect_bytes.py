@@ -129,7 +129,7 @@ def main() -> None:
                 mb(received),
                 f"{took.seconds:.0f}",
                 f"{took.cpu:.1f}",
-            )  # fmt: skip
+            )
         )
         print("|".join(rows[-1]), flush=True)
     head = ("`specrepro bisect` …", "boundary", "releases tried", "requests", "MB", "s", "CPU s")
