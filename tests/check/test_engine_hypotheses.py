@@ -25,8 +25,6 @@ SIGNS = {
     "one-token-chunk": Sign.SEEN,
     "control-stages": Sign.NOT_SEEN,
     "control-caching": Sign.OTHER,
-    "control-cut_cached": Sign.UNKNOWN,
-    "control-cut_speculating": Sign.UNKNOWN,
 }
 [CASE] = load_cases(["gdn-pipeline-state"])
 
@@ -79,7 +77,7 @@ def test_each_cell_has_what_the_model_does_and_what_the_engine_did(said: Mapping
     assert cells["h9", "one-token-chunk"] == ("wrong_output", "wrong_output")
     assert cells["h9", "zero-draft-rows"] == ("right", "wrong_output")
     # an experiment that came to nothing stands there, and is empty
-    assert cells["h1", "control-cut_cached"][1] is None
+    assert cells["h1", "control-caching"][1] is None
 
 
 def test_a_page_has_a_row_for_each_with_both_sides_apart(said: Mapping[str, Any]) -> None:
