@@ -24,6 +24,7 @@ COMMON = re.compile(
     re.IGNORECASE,
 )
 SHORTEST_NAME = 4
+LONGEST_SEEN = 400  # characters of a text that is kept for when it comes again
 _TEXT_KEYS = frozenset(TEXT_NAMES.split("|"))
 
 
@@ -74,6 +75,17 @@ def redact_record(value: Any, known: Known | None = None) -> tuple[Any, dict[str
     """
     counts: Counter[str] = Counter()
     rules = (*RULES, *_rules_of(known))
+    seen: dict[str, tuple[str, Counter[str]]] = {}  # a record says the same of many trials
+
+    def cleaned(text: str) -> str:
+        if len(text) > LONGEST_SEEN:
+            return _applied(rules, text, counts)
+        if text not in seen:
+            own: Counter[str] = Counter()
+            seen[text] = _applied(rules, text, own), own
+        left, own = seen[text]
+        counts.update(own)
+        return left
 
     def words(items: Sequence[Any], key: str) -> list[Any]:
         # a command is kept word by word: what an option says is secret is the next word
@@ -100,7 +112,7 @@ def redact_record(value: Any, known: Known | None = None) -> tuple[Any, dict[str
         if key in _TEXT_KEYS - {"text", "content"}:
             counts["prompt or output"] += 1
             return mark("text of a user")
-        return _applied(rules, item, counts)
+        return cleaned(item)
 
     return walk(value, ""), dict(counts)
 
