@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import LaneError
+from ..execution.cards import HELD, hold
 from ..lanes.catalog import CATALOG
 from ..lanes.gpu import choose, ill
 from ..lanes.gpu_trial import Surroundings, play, usable
 from ..lanes.process import Children
 from ..records import Kind, Status, Trial, TrialResult
 from ..sanitizer.tool import Tool
-from ..watch.gpus import gpus
+from ..watch.gpus import Gpu, gpus
 from ..watch.watchers import LINGER
 from .cells import XID, Cell, State, sees
 from .device_cells import device_cell, xid_cell
@@ -59,10 +60,34 @@ def plant(asked: OnGpu, children: Children, lines: Mapping[str, Sequence[int]]) 
     """Plant what can be seen in every lane. lines: of planted.cu that are at fault, by fault."""
     looked = Looked()
     try:
-        gpu = choose(gpus(), asked.device, os.environ, asked.force)
-    except LaneError as error:
+        gpu, lock = _taken(asked)
+    except (LaneError, OSError) as error:
         looked.reasons = dict.fromkeys((*LANES, XID), _said(error))
         return looked
+    try:
+        _plant(gpu, asked, children, lines, looked)
+    finally:
+        os.close(lock)
+    return looked
+
+
+def _taken(asked: OnGpu) -> tuple[Gpu, int]:
+    """The GPU to use and the lock that keeps others of ours from it; LaneError, OSError."""
+    gpu = choose(gpus(), asked.device, os.environ, asked.force)
+    lock = hold(gpu)
+    if lock is None:
+        raise LaneError(f"GPU {gpu.index} is in use: {HELD}")
+    return gpu, lock
+
+
+def _plant(
+    gpu: Gpu,
+    asked: OnGpu,
+    children: Children,
+    lines: Mapping[str, Sequence[int]],
+    looked: Looked,
+) -> None:
+    """The same on a GPU that is ours alone; `looked` grows."""
     looked.gpu = gpu.name or f"GPU {gpu.index}"
     with tempfile.TemporaryDirectory(prefix="specrepro-selftest-") as name:
         folder = Path(name)
@@ -88,7 +113,6 @@ def plant(asked: OnGpu, children: Children, lines: Mapping[str, Sequence[int]]) 
                 looked.cells[XID, fault.name] = cell
             if why := ill(gpu, gpus):
                 stopped = f"stopped: after {fault.name} in lane {lane} {why}"
-    return looked
 
 
 def order(tools: Mapping[str, Tool | None]) -> Iterator[tuple[str, Fault]]:
@@ -138,5 +162,6 @@ def _left_out(looked: Looked, lane: str, fault: Fault, stopped: str = "") -> Non
     looked.cells[lane, fault.name] = Cell(lane, state, not stopped, why)
 
 
-def _said(error: LaneError) -> str:
-    return f"{error}" + (f" ({error.hint})" if error.hint else "")
+def _said(error: LaneError | OSError) -> str:
+    hint = error.hint if isinstance(error, LaneError) else None
+    return f"{error}" + (f" ({hint})" if hint else "")

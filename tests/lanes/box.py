@@ -8,13 +8,14 @@ import os
 import shutil
 import subprocess
 import sys
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-GPU = "gpu NVIDIA H200|GPU-5ad2f0c1-0000-1111-2222-333344445555|00000000:3B:00.0"
+GPU = "gpu NVIDIA H200|GPU-{uuid}|00000000:3B:00.0"
 CODE = "from specrepro.cli import main; main()"
 
 
@@ -29,7 +30,7 @@ class Box:
 
     folder: Path
     library: Path
-    nvml: list[str] = field(default_factory=lambda: [GPU])
+    nvml: list[str]
     tool: dict[str, Any] = field(default_factory=lambda: {"found": ["seen"]})
     more: dict[str, str] = field(default_factory=dict)
     before: list[str] = field(default_factory=list)
@@ -93,7 +94,8 @@ class Box:
         if self.torch:
             without += "export MADE_UP_TORCH=1\n"
             without += f'export LD_LIBRARY_PATH="{self.library.parent}:$LD_LIBRARY_PATH"\n'
-        without += f': > "{self.folder / "nvml"}"\n' if self.lost else ""
+        if self.lost:
+            without += f'case "$2" in *.device_child) : > "{self.folder / "nvml"}" ;; esac\n'
         without += "".join(f"{line}\n" for line in self.before)
         python = self.python
         wrapper = HERE / "python_with_driver.py"
@@ -133,4 +135,5 @@ def made(folder: Path, library: Path) -> Box:
         f'exec "{sys.executable}" "{fake}" "$@"\n'
     )
     tool.chmod(0o755)
-    return Box(folder, library)
+    # a GPU of its own: specrepro uses one for a single run at a time, whoever asks
+    return Box(folder, library, [GPU.format(uuid=uuid.uuid4())])

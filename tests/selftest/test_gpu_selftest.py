@@ -4,6 +4,7 @@ planted kernels are executed."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -122,6 +123,21 @@ def test_nothing_is_planted_where_others_compute(box: Box) -> None:
     assert "others compute on GPU 0" in why["plain"]
     assert found["gpu"] is None
     assert {c["state"] for c in cells(found, "plain").values()} <= {"not run", "cannot see"}
+
+
+def test_nothing_is_planted_on_a_gpu_that_another_run_holds(box: Box) -> None:
+    from specrepro.repro.execution.cards import hold
+    from specrepro.repro.watch.gpus import Gpu
+
+    uuid = box.nvml[0].split("|")[1]
+    lock = hold(Gpu(0, None, uuid, None, None, None, None, None, None, None))
+    assert lock is not None
+    try:
+        status, found = asked(box, "--lane", "reference", "--lane", "plain")
+    finally:
+        os.close(lock)
+    why = {one["name"]: one["reason"] for one in found["instruments"]}
+    assert (status, "is in use" in why["plain"]) == (0, True)
 
 
 def test_a_watcher_that_could_see_and_saw_nothing_is_a_failure(box: Box) -> None:
