@@ -14,7 +14,7 @@ BATCH = [5, 3]  # row of the batch → slot of the request, which is also its nu
 SLOTS, COLUMNS = 8, 4
 UNIT = 16  # elements of a state block, 4 bytes each
 BLOCKS = SLOTS * COLUMNS + 1  # block 0 is nobody's
-TABLE, STATE = "block_table", "recurrent_state"
+TABLE, STATE, WINDOW = "block_table", "recurrent_state", "conv_state"
 FILES = ("v1/worker/mamba_utils.py",)
 ROLES: Mapping[str, Role] = {
     "num_accepted_tokens": Pointer("i32"),
@@ -115,7 +115,8 @@ def launch(
     table = bench.tensor(TABLE, "i32", names, Owned(COLUMNS, list(rows)))
     owners = [-1, *(slot for slot in range(SLOTS) for _ in range(COLUMNS))]
     before = [float(number) for number in range(BLOCKS * UNIT)]
-    state = bench.tensor(STATE, "fp32", before, Owned(UNIT, owners))
+    name = WINDOW if layout.tokens else STATE
+    state = bench.tensor(name, "fp32", before, Owned(UNIT, owners))
     in_rows = layout.rows > 0
     found = bench.launch(
         (len(BATCH), 1, 1),
