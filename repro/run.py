@@ -22,7 +22,7 @@ from .errors import ClusterError, Exit, InterruptedRunError, UsageError, worst
 from .escape import quoted
 from .execution.choice import Choice
 from .hypotheses import weigh
-from .job import Job, added
+from .job import Job
 from .judge import Judgement, judge
 from .lanes.catalog import CATALOG
 from .plan import Plan, plan
@@ -182,27 +182,27 @@ def _execute(
     )
     try:
         with somewhere(selection.choice, len(jobs), path, told) as where:
-            outcomes, places = play_jobs(jobs, where, selection.choice.spread, told)
+            gathered = play_jobs(jobs, where, selection.choice.spread, told)
             if selection.ray is not None:
-                found, there = play_devices(devices, asked, path, where, told)
+                gathered |= play_devices(devices, asked, path, where, told)
         if selection.ray is None:
-            found, there = play_devices(devices, asked, path, None, told)
+            gathered |= play_devices(devices, asked, path, None, told)
     except KeyboardInterrupt:
         raise InterruptedRunError("interrupted", hint=_resume(path)) from None
     except ClusterError as error:
         hint = f"{error.hint}; {_resume(path)} goes on with it" if error.hint else _resume(path)
         raise ClusterError(error.message, hint=hint) from error
-    outcomes |= found
     records, statuses = [], []
     for case, (effective, planned) in zip(cases, plans, strict=True):
-        results = {lane: outcomes[case.case.id, lane] for lane in planned.lanes}
+        results = {lane: gathered.results[case.case.id, lane] for lane in planned.lanes}
         # a device's silence is no outcome of an experiment
         told_of = {lane: found for lane, found in results.items() if not CATALOG[lane].device}
         weighed = weigh(effective, planned, told_of)
         judgement: Judgement = judge(planned, results, Cause(case.case.cause), weighed)
         statuses.append(STATUS[judgement.verdict])
         records.append(case_record(case, effective, planned, results, judgement, weighed))
-    record = run_record(path, started, time.monotonic() - clock, records, added([*places, *there]))
+    record = run_record(path, started, time.monotonic() - clock, records, gathered.places)
+    record["avoided"] = list(gathered.avoided)
     store.finish(path, record)
     return RunReport(record, path, worst(statuses))
 

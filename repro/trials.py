@@ -58,6 +58,24 @@ class Event:
 Told = Callable[[Event], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Results by case and lane, one for each step of the plan. places: where they came from, beyond
+    this process tree. avoided: places that were not used any more, each with the reason."""
+
+    results: Results
+    places: tuple[Mapping[str, Any], ...] = ()
+    avoided: tuple[Mapping[str, str], ...] = ()
+
+    def __or__(self, other: Gathered) -> Gathered:
+        """Both together."""
+        return Gathered(
+            self.results | other.results,
+            tuple(added([*self.places, *other.places])),
+            (*self.avoided, *other.avoided),
+        )
+
+
 @dataclass(slots=True)
 class Progress:
     """The jobs at work: what a moment of a play means for one of them."""
@@ -67,6 +85,7 @@ class Progress:
     done: dict[Key, int] = field(default_factory=dict)
     began: dict[Key, float] = field(default_factory=dict)
     at: dict[str, tuple[Key, str]] = field(default_factory=dict)  # id of a task -> where it is
+    avoided: list[Mapping[str, str]] = field(default_factory=list)
 
     def begin(self, key: Key, trials: int, done: int) -> None:
         """A job of so many trials, of which some are known already."""
@@ -95,6 +114,15 @@ class Progress:
         done = self.done[key] + working
         self.told(Event(*key, self.trials[key], ended, detail, done, seconds, places))
 
+    def of_places(self, moment: Moment) -> None:
+        """A moment that is about places and no task."""
+        if moment.state == "avoided":
+            place, _, reason = moment.detail.partition(": ")
+            self.avoided.append({"place": place, "reason": reason})
+            self.note(f"{place} is avoided: {reason}")
+        else:
+            self.note(moment.detail)
+
     def note(self, text: str) -> None:
         """Tell of the places themselves."""
         self.told(Event("", "", 0, ended=False, note=text))
@@ -114,11 +142,8 @@ def somewhere(choice: Choice, jobs: int, folder: Path, told: Told) -> Iterator[W
         yield where
 
 
-def play_jobs(
-    jobs: Sequence[Job], where: Where, cut: bool, told: Told
-) -> tuple[Results, list[Mapping[str, Any]]]:
-    """The results of lanes without a device, by case and lane, and where they came from. cut: into
-    pieces that run apart."""
+def play_jobs(jobs: Sequence[Job], where: Where, cut: bool, told: Told) -> Gathered:
+    """The results of lanes without a device. cut: into pieces that run apart."""
     progress = Progress(told)
     parts: dict[Key, list[tuple[Piece, Played | None]]] = {}
     by_task: dict[str, tuple[Key, int]] = {}
@@ -149,7 +174,7 @@ def play_jobs(
 
     def heard(moment: Moment) -> None:
         if moment.task is None:
-            progress.note(moment.detail)
+            progress.of_places(moment)
             return
         key, number = by_task[moment.task.id]
         piece, _ = parts[key][number]
@@ -168,45 +193,45 @@ def play_jobs(
             progress.done[key] += len(piece.steps)
             progress.tell(key)
             settle(key)
-    return results, list(added(there))
+    return Gathered(results, tuple(added(there)), tuple(progress.avoided))
 
 
 def play_devices(
     lanes: Sequence[DeviceLane], asked: Asked, folder: Path, remote: Where | None, told: Told
-) -> tuple[Results, list[Mapping[str, Any]]]:
-    """The results of GPU lanes, by case and lane, one for each step of the plan, and where they
-    came from. folder: of the run. remote: a cluster; None: the GPUs of this machine.
+) -> Gathered:
+    """The results of GPU lanes. folder: of the run. remote: a cluster; None: the GPUs of this
+    machine.
 
     Once a GPU is not as it was before, nothing more is started on it, and what was gathered is
     kept.
     """
     if not lanes:
-        return {}, []
+        return Gathered({})
     trials, known = device_trials(lanes, asked)
     if remote is not None:
-        return _gathered(lanes, known, *_played(trials, known, remote, told))
+        return _played(lanes, trials, known, remote, told)
     try:
         cards = cards_here(asked)
     except LaneError as error:
-        return {
-            one.key: tuple(skipped(t, said_by(error)) for t in one.plan.trials(one.lane))
-            for one in lanes
-        }, []
+        why = said_by(error)
+        return Gathered({one.key: _all_skipped(one, why) for one in lanes})
     unable = {one.key: why for one in lanes if (why := why_not_here(one, cards, folder))}
     for one in trials:
         if one.lane.key in unable:
             known[one.lane.key][one.at] = skipped(one.trial, unable[one.lane.key])
     able = [one for one in trials if one.lane.key not in unable]
     with place_of(Choice(min(asked.jobs, len(cards.gpus))), folder, cards=cards) as where:
-        return _gathered(lanes, known, *_played(able, known, where, told))
+        return _played(lanes, able, known, where, told)
 
 
 def _played(
+    lanes: Sequence[DeviceLane],
     trials: Sequence[DeviceTrial],
     known: Mapping[Key, Mapping[int, TrialResult]],
     where: Where,
     told: Told,
-) -> tuple[dict[Key, dict[int, TrialResult]], list[Mapping[str, Any]]]:
+) -> Gathered:
+    """known: the results of steps that have no trial here."""
     by_task = {one.task.id: one for one in trials}
     waiting: dict[Key, int] = {}
     for one in trials:
@@ -214,12 +239,12 @@ def _played(
     progress = Progress(told)
     for key, count in waiting.items():
         progress.begin(key, count + len(known[key]), len(known[key]))
-    found: dict[Key, dict[int, TrialResult]] = {}
+    found: dict[Key, dict[int, TrialResult]] = {one.key: dict(known[one.key]) for one in lanes}
     places: dict[str, Any] = {}
 
     def heard(moment: Moment) -> None:
         if moment.task is None:
-            progress.note(moment.detail)
+            progress.of_places(moment)
             return
         progress.heard(by_task[moment.task.id].lane.key, moment)
 
@@ -227,28 +252,22 @@ def _played(
         for done in playing:
             one = by_task[done.task.id]
             key = one.lane.key
-            found.setdefault(key, {})[one.at] = result_of(one, done)
+            found[key][one.at] = result_of(one, done)
             if not done.lost:
                 places[done.task.id] = done.place
             progress.done[key] += 1
             waiting[key] -= 1
             progress.tell(key, ended=not waiting[key], detail=done.lost if not waiting[key] else "")
+    results = {
+        one.key: tuple(found[one.key][at] for at in range(len(one.plan.steps))) for one in lanes
+    }
     there = told_of(places)
     alone = len(there) == 1 and there[0]["node"] == HERE
-    return found, [] if alone else list(there)
+    return Gathered(results, () if alone else tuple(there), tuple(progress.avoided))
 
 
-def _gathered(
-    lanes: Sequence[DeviceLane],
-    known: Mapping[Key, Mapping[int, TrialResult]],
-    found: Mapping[Key, Mapping[int, TrialResult]],
-    there: list[Mapping[str, Any]],
-) -> tuple[Results, list[Mapping[str, Any]]]:
-    results: Results = {}
-    for one in lanes:
-        both = {**known[one.key], **found.get(one.key, {})}
-        results[one.key] = tuple(both[at] for at in range(len(one.plan.steps)))
-    return results, there
+def _all_skipped(one: DeviceLane, reason: str) -> tuple[TrialResult, ...]:
+    return tuple(skipped(trial, reason) for trial in one.plan.trials(one.lane))
 
 
 def _said(moment: Moment) -> str:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -70,6 +71,18 @@ def until_empty(look: Callable[[], Any], seconds: float = 30.0) -> Any:
     return left
 
 
+def ports() -> dict[str, int]:
+    """Ports for the agents of a node. Where they are known, its raylet does not wait, 15 seconds at
+    most, for slow interpreters to say which ones they took."""
+    names = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port")
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in (*names, "runtime_env")]
+        for one in sockets:
+            one.bind(("", 0))
+        free = [int(one.getsockname()[1]) for one in sockets]
+    return dict(zip((*names, "runtime_env_agent_port"), free, strict=True))
+
+
 def patiently(start: Callable[[], Any]) -> Any:
     """Start a part of a cluster. Ray gives a node 30 seconds, which a busy machine may not."""
     for _ in range(3):
@@ -98,7 +111,7 @@ class Nodes:
         return str(self.cluster.address)
 
     def add(self, **more: Any) -> Any:
-        options = {"num_cpus": 1, "object_store_memory": SMALL, **more}
+        options = {"num_cpus": 1, "object_store_memory": SMALL, **ports(), **more}
         return patiently(lambda: self.cluster.add_node(**options))
 
     def remove(self, node: Any) -> None:
@@ -116,13 +129,14 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
         "RAY_TMPDIR": tempfile.gettempdir(),  # its sockets must have short names
+        "RAY_worker_niceness": "0",  # others that work on this machine need not come first
         "TMPDIR": str(folder),
         GIVEN: "hunter2",
     }
     with pytest.MonkeyPatch.context() as patch:
         for name, value in given.items():
             patch.setenv(name, value)
-        head = {"num_cpus": 1, "object_store_memory": SMALL, "include_dashboard": False}
+        head = {"num_cpus": 1, "object_store_memory": SMALL, "include_dashboard": False, **ports()}
         cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
         made = Nodes(cluster, folder)
         made.add()

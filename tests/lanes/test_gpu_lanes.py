@@ -31,6 +31,7 @@ class Box:
     compilers: bool = False
     torch: bool = False  # one made up over the same driver, which Triton launches with
     lost: bool = False  # the GPU is gone once a trial has started
+    first: str = ""  # what the shell does where the first trial is started
 
     def run(self, *words: str) -> dict[str, Any]:
         self.interpreter()
@@ -42,6 +43,7 @@ class Box:
             "LD_LIBRARY_PATH": str(self.folder / "lib"),
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
             "NO_COLOR": "1",
+            "TMPDIR": str(self.folder),  # where the locks of GPUs are
             **self.more,
         }
         python = self.folder / "python"
@@ -63,6 +65,9 @@ class Box:
             without += "export MADE_UP_TORCH=1\n"
             without += f'export LD_LIBRARY_PATH="{self.library.parent}:$LD_LIBRARY_PATH"\n'
         without += f': > "{self.folder / "nvml"}"\n' if self.lost else ""
+        if self.first:
+            once = self.folder / "once"
+            without += f'if mkdir "{once}" 2> "{once}.taken"; then\n{self.first}\nfi\n'
         python = self.folder / "python"
         wrapper = HERE / "python_with_driver.py"
         python.write_text(
@@ -259,3 +264,50 @@ def test_neighbours_lie_in_the_order_in_which_they_were_made_and_the_damage_show
     assert len(places) > 20
     assert all(address % 512 == 0 and address == first for address, first, _ in places)
     assert all(a[2] + 1 == b[0] for a, b in pairwise(places))
+
+
+SECOND = GPU.replace("5ad2f0c1", "77770000").replace("3B", "5E")
+
+
+def test_several_gpus_are_used_and_named_in_the_record(box: Box) -> None:
+    box.nvml = [GPU, SECOND]
+    record = box.run(*CASE, "--lane", "plain", "--lane", "blocking", "--jobs", "2")
+    trials = box.trials(record)
+    assert {t["status"] for (variant, _), t in trials.items() if variant == "faulty"} == {"fault"}
+    assert {t["status"] for (variant, _), t in trials.items() if variant == "fixed"} == {"clean"}
+    assert sum(place["trials"] for place in record["places"]) == 4
+    used = {gpu for place in record["places"] for gpu in place["gpus"]}
+    assert used == {line.split("|")[1] for line in box.nvml}
+
+
+def test_a_trial_whose_gpu_was_lost_is_played_on_another_and_the_lost_one_is_named(
+    box: Box,
+) -> None:
+    box.nvml = [GPU, SECOND]
+    index = 'case "$CUDA_VISIBLE_DEVICES" in GPU-5*) lost=0 ;; *) lost=1 ;; esac'
+    box.first = f'{index}\necho "lost $lost" >> "{box.folder / "nvml"}"\nkill -KILL $$'
+    record = box.run(*CASE, "--lane", "plain", "--jobs", "2")
+    trials = box.trials(record)
+    assert trials["faulty", "plain"]["status"] == "fault"
+    assert trials["fixed", "plain"]["status"] == "clean"
+    assert sum(place["trials"] for place in record["places"]) in (0, 2)  # 0: all on one GPU
+    (avoided,) = record["avoided"]
+    assert avoided["place"] in {f"here/{line.split('|')[1]}" for line in box.nvml}
+    assert "does not show GPU" in avoided["reason"]
+
+
+def test_what_a_case_requires_of_a_gpu_is_met_or_named(box: Box) -> None:
+    from specrepro.repro.case import shipped
+
+    text = (Path(shipped.__file__).parents[2] / "cases" / "mtp-tail-overflow.yaml").read_text()
+    for requires, reason in (
+        ("{gpu: [A100, H100]}", "GPU 0 needs A100 or H100, is NVIDIA H200"),
+        ('{gpu: H200, driver: ">=9999"}', "GPU 0 needs driver >=9999"),
+    ):
+        case = box.folder / "mine.yaml"
+        case.write_text(text.replace("variants:", f"requires: {requires}\nvariants:", 1))
+        words = (str(case), *CASE[1:], "--lane", "plain", "--lane", "reference")
+        trials = box.trials(box.run(*words))
+        assert trials["faulty", "plain"]["status"] == "skipped"
+        assert trials["faulty", "plain"]["reason"].startswith(reason)
+        assert trials["faulty", "reference"]["status"] == "fault"
