@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .agreement import beyond, places
+from .join import contradictions
 from .lanes.catalog import CATALOG, OUTCOMES
 from .plan import Wanted
 from .records import Finding, Seen, Service, Status, TrialResult
@@ -69,6 +70,8 @@ def weigh_device(
         theirs = places(result.findings, kinds)
         if reference and (stray := beyond(places(reference, kinds), theirs)):
             return DeviceSays(wrong=(f"the reference does not have {stray}",))
+        if reference and (against := contradictions(lane, result, reference)):
+            return DeviceSays(wrong=tuple(against))
         named = bool(reference) and any(key[3] for key in theirs)
         return DeviceSays(shown=True, agrees=named)
     if missed:

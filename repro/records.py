@@ -162,19 +162,54 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a source says a fault is; None and () for what it cannot say.
+
+    launches: first and last of those of which one is to blame. op: of the kernel. tensors: in whose
+    range of addresses. access: "read" or "write". pid: of the process as the source sees it, which
+    for the driver is that of the host.
+    """
+
+    launches: tuple[int, int] | None = None
+    op: str | None = None
+    tensors: tuple[str, ...] = ()
+    access: str | None = None
+    pid: int | None = None
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Place:
+        """Read what `to_json` wrote; KeyError, TypeError or ValueError on anything else."""
+        launches, op, access, pid = (data[k] for k in ("launches", "op", "access", "pid"))
+        if launches is not None:
+            first, last = launches
+            launches = int(first), int(last)
+        return cls(
+            launches,
+            None if op is None else str(op),
+            tuple(str(one) for one in data["tensors"]),
+            None if access is None else str(access),
+            None if pid is None else int(pid),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one source (a lane's checks, a process's end, NVML...) showed."""
+    """What one source (a lane's checks, a process's end, NVML...) showed. place: of a fault, as far
+    as the source tells."""
 
     source: str
     state: Seen
     detail: str = ""
+    place: Place | None = None
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Evidence:
         """Read what `to_json` wrote; ValueError on anything else."""
         try:
-            return cls(str(data["source"]), Seen(data["state"]), str(data["detail"]))
-        except (KeyError, TypeError) as error:
+            told = data.get("place")
+            place = None if told is None else Place.from_json(told)
+            return cls(str(data["source"]), Seen(data["state"]), str(data["detail"]), place)
+        except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"not evidence: {error!r}") from error
 
 

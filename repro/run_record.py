@@ -15,6 +15,7 @@ from .case import Case, LoadedCase, points, shipped_cases
 from .case.points import sweep_values
 from .hypotheses import Weighed
 from .hypotheses_record import hypotheses_record
+from .join import join
 from .judge import Judgement, as_expected
 from .lanes.catalog import CATALOG
 from .plan import Plan, Step
@@ -101,6 +102,7 @@ def case_record(
         "named": dict(points(effective)[0]),
         "sweep": _sweep(effective, plan),
         "shown": shown,
+        "join": _join(plan, results, judgement, shown),
         "again": _again(case, shown),
         "hypotheses": hypotheses_record(case.case, weighed) if weighed else None,
         "protocol": list(case.case.protocol),
@@ -166,6 +168,27 @@ def _shown(
                     "tensor": result.tensors.get(finding.tensor or ""),
                     "excerpt": excerpt(finding.source),
                 }
+    return None
+
+
+def _join(
+    plan: Plan,
+    results: Mapping[str, Sequence[TrialResult]],
+    judgement: Judgement,
+    shown: Mapping[str, Any] | None,
+) -> dict[str, Any] | None:
+    """What every instrument said of the shown fault; None where nothing ran on a device."""
+    if shown is None:
+        return None
+    for number, step in enumerate(plan.steps):
+        if (step.variant, dict(step.point)) != (shown["variant"], shown["point"]) or step.control:
+            continue
+        found = {lane: results[lane][number] for lane in plan.lanes}
+        ran = [lane for lane, one in found.items() if one.status is not Status.SKIPPED]
+        if not any(CATALOG[lane].device for lane in ran):
+            return None
+        joined = join(found, [lane for at, lane in judgement.agrees if at == number])
+        return {"variant": step.variant, "point": dict(step.point), **to_json(joined)}
     return None
 
 

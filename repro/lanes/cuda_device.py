@@ -44,6 +44,7 @@ class CudaDevice:
     """A CUDA device. memory: bytes that a scenario says it has. placement: see `Memory`.
 
     waiting: wait behind each launch, so that the one that faulted is known, and capture no graph.
+    blocking: the driver itself waits for a launch before it returns (CUDA_LAUNCH_BLOCKING).
     kernels: of an op, for a target. own: Triton's own launch, asked for at the first Triton kernel;
     LaneError from it says why the driver launches instead. CudaError from any call, once something
     has failed.
@@ -56,6 +57,7 @@ class CudaDevice:
         journal: Writer,
         *,
         waiting: bool = False,
+        blocking: bool = False,
         placement: str = "",
         kernels: Kernels | None = None,
         own: Own | None = None,
@@ -71,6 +73,7 @@ class CudaDevice:
         self._streams = Streams(driver)
         self._journal = journal
         self._waiting = waiting
+        self._blocking = blocking
         self._kernels = kernels or shipped
         self._make_own = own
         self._own: TritonLaunches | None = None
@@ -102,6 +105,8 @@ class CudaDevice:
         self._start(launch, self._streams.current)
         if self._waiting:
             self.wait()
+        elif self._blocking:  # it returned, so it and all before it have ended well
+            self._ended()
 
     def read(self, tensor: Tensor) -> Array:
         self.wait()
@@ -178,10 +183,13 @@ class CudaDevice:
     def wait(self) -> None:
         """Wait for all launches; they have ended well if this returns."""
         self._driver.synchronize()
+        self._ended()
+        self._memory.clear()
+
+    def _ended(self) -> None:
         for launch in self.under_way:
             self._journal.ended(launch.index)
         self.under_way.clear()
-        self._memory.clear()
 
     def finish(self) -> None:
         """Wait once more and leave the completion mark in the journal."""

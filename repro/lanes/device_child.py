@@ -8,15 +8,16 @@ It reads job.json and writes result.ndjson as the CPU lanes' child does, and the
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import SpecreproError, UnsupportedError
-from ..records import Evidence, Outcome, Seen, Status, to_json
+from ..records import Evidence, Outcome, Place, Seen, Status, to_json
 from ..sanitizer.journal import NAME, Writer
 from .child import MARK, end_with_parent, line, told
 
@@ -41,9 +42,21 @@ def main(arguments: list[str], load: Load | None = None, kernels: Kernels | None
         (directory / NAME).open("w", encoding="utf-8") as journal,
         (directory / "result.ndjson").open("w", encoding="utf-8") as out,
     ):
-        line(out, {"trial": 0, **play(job, job["trial"], Writer(journal), load, kernels)})
+        result = play(job, job["trial"], Writer(journal), load, kernels)
+        line(out, {"trial": 0, **result})
         line(out, {MARK: 1})
+    if result["stopped"] and "torch" in sys.modules and not job["waiting"]:
+        leave()
     return 0
+
+
+def leave() -> NoReturn:
+    """End at once. What torch takes down at the end lies in a context that a fault has poisoned,
+    and an abort there would take back what this process has written. Not under compute-sanitizer,
+    which reads how its target ends."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def play(
@@ -73,6 +86,7 @@ def play(
             memory,
             journal,
             waiting=bool(job["waiting"]),
+            blocking=job["lane"] == "blocking",
             placement=str(trial["point"].get("placement", "")),
             kernels=kernels or (lambda op, target: shipped(op, target, kept)),
             own=None if kernels else lambda: TritonLaunches(kept / "triton"),
@@ -106,7 +120,7 @@ def play(
         "stopped": faulted,
         "findings": to_json(outcome.findings if outcome else ()),
         "tensors": device.tensors if device else {},
-        "evidence": to_json([Evidence(SOURCE, seen, said)]),
+        "evidence": to_json([Evidence(SOURCE, seen, said, _place(device) if faulted else None)]),
         **told(outcome),
         "seconds": round(time.perf_counter() - started, 4),
     }
@@ -121,6 +135,15 @@ def _under_way(device: Any) -> str:
         return f", in launch {launches[0].index} ({launches[0].op})"
     first, last = launches[0].index, launches[-1].index
     return f", in one of the launches {first} to {last}, which were not waited for one by one"
+
+
+def _place(device: Any) -> Place:
+    """The same as a place."""
+    launches = device.under_way if device else []
+    if not launches:
+        return Place(pid=os.getpid())
+    op = launches[0].op if len(launches) == 1 else None
+    return Place((launches[0].index, launches[-1].index), op, pid=os.getpid())
 
 
 def limit_files(largest: int) -> None:

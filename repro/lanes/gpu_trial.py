@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,16 @@ from ..coredump import environment as dump_environment
 from ..cuda_gdb import files as dumps
 from ..cuda_gdb import inspect, remove
 from ..errors import LaneError
-from ..records import Evidence, Seen, Status, Trial, TrialResult
+from ..records import Evidence, Place, Seen, Status, Trial, TrialResult
 from ..sanitizer.journal import NAME as JOURNAL
+from ..sanitizer.journal import Placed
 from ..sanitizer.journal import read as read_journal
 from ..sanitizer.options import CHECKS, Files, command, free_port
 from ..sanitizer.reading import read as read_output
 from ..sanitizer.tool import INSTALL, Tool, find
 from ..sanitizer.weigh import Weighed, weigh
 from ..watch.gpus import Gpu
+from ..watch.incidents import Incident
 from ..watch.watchers import LINGER, Watchers
 from ..watch.watchers import Seen as Watched
 from .process import Children, Ending, read_results, run_child
@@ -39,6 +42,7 @@ NO_CACHING = {
     "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False",
     "PYTORCH_ALLOC_CONF": "expandable_segments:False",
 }
+PAGE = 4096  # bytes: the driver tells the page of a fault, not the byte
 SHOWN = 3  # incidents that a line of evidence names
 
 
@@ -131,7 +135,9 @@ def play(
         result = with_dump(result, *_dumped(directory))
         if not around.keep:
             remove(directory)
-    return replace(result, evidence=(*result.evidence, *xids(watchers.seen(), around.gpu)))
+    placed = read_journal(directory / JOURNAL).placed
+    driver = xids(watchers.seen(), around.gpu, placed)
+    return replace(result, evidence=(*result.evidence, *driver))
 
 
 def environment(lane: str, gpu: Gpu, directory: Path) -> dict[str, str]:
@@ -191,7 +197,9 @@ def with_dump(result: TrialResult, dump: Dump | None, note: str) -> TrialResult:
     words += [f"block {dump.block}, thread {dump.thread}"] if dump.block and dump.thread else []
     words += [f"{dump.file}:{dump.file_line}"] if dump.file and dump.file_line else []
     words += [note] if note else []
-    evidence = Evidence(source, Seen.SEEN, " · ".join(words))
+    kernel = re.match(r"\w+", dump.kernel or "")  # without arguments or the shape of a launch
+    place = Place(op=kernel[0] if kernel else None)
+    evidence = Evidence(source, Seen.SEEN, " · ".join(words), place)
     return replace(
         result,
         status=Status.FAULT,  # the driver ends the process when it has written the dump
@@ -215,8 +223,11 @@ def _dumped(directory: Path) -> tuple[Dump | None, str]:
     return together(told[0] if told else Dump(), said.dump), said.complaint
 
 
-def xids(seen: Watched, gpu: Gpu) -> list[Evidence]:
-    """What NVML and the kernel log showed of this GPU meanwhile, a line of evidence each source."""
+def xids(seen: Watched, gpu: Gpu, placed: Sequence[Placed] = ()) -> list[Evidence]:
+    """What NVML and the kernel log showed of this GPU meanwhile, a line of evidence each source.
+
+    placed: the tensors of the trial, in whose ranges an address is looked for.
+    """
     mine = [i for i in seen.incidents if i.bus is None or gpu.bus is None or i.bus == gpu.bus]
     found = []
     for watched in seen.watched:
@@ -225,9 +236,24 @@ def xids(seen: Watched, gpu: Gpu) -> list[Evidence]:
         if codes:
             said = ", ".join(f"Xid {i.first.code}" for i in codes[:SHOWN])
             said += f" and {len(codes) - SHOWN} more" if len(codes) > SHOWN else ""
-            found.append(Evidence(source, Seen.SEEN, said))
+            place = _place(codes[0], watched.source, placed)
+            found.append(Evidence(source, Seen.SEEN, said, place))
         elif watched.observable:
             found.append(Evidence(source, Seen.NONE, "no Xid"))
         else:
             found.append(Evidence(source, Seen.UNOBSERVABLE, watched.reason))
     return found
+
+
+def _place(incident: Incident, source: str, placed: Sequence[Placed]) -> Place:
+    """Where the first event of a source says the fault is: in whose range the page lies that it
+    names by its address."""
+    event = next(one for one in incident.events if one.source == source)
+    xid = event.xid
+    if xid is None or xid.address is None:
+        return Place(pid=xid.pid if xid else None)
+    address = int(xid.address, 16)
+    last = address + PAGE - 1
+    held = {one.name: None for one in placed if one.reach[0] <= last and address <= one.reach[1]}
+    access = next((word for word in ("read", "write") if word in (xid.access or "").lower()), None)
+    return Place(tensors=tuple(held), access=access, pid=xid.pid)

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from ..escape import printable
 from ..store import runs_folder
+from .join_table import join_section
 from .lane_table import LaneTable, legend, own_trials
 from .matrix_page import matrix_section
 from .run_grid import sweep_grid
@@ -112,6 +113,8 @@ def panel(case: Record, stored: str, *, verbose: bool = False) -> Group:
         parts.append(_indent(Text(printable(f"– not run: {idle}"), "dim")))
     if section := matrix_section(case):
         parts += [Text(), _indent(section)]
+    if joined := join_section(case):
+        parts += [Text(), _indent(joined)]
     parts += [_indent(part) for part in _more(case, stored, verbose)]
     return Group(*parts)
 

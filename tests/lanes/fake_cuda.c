@@ -136,8 +136,7 @@ static int put(void *handle, work like) {
     if (on->last) on->last->next = one; else on->first = one;
     on->last = one;
     const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
-    if (like.kind == LAUNCH && blocking && *blocking == '1') drain(NULL);
-    return 0;
+    return like.kind == LAUNCH && blocking && *blocking == '1' ? drain(NULL) : 0;
 }
 
 int cuInit(unsigned flags) { LIVE; return flags ? 1 : 0; }
