@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -186,6 +187,10 @@ def test_a_gpu_that_is_not_well_afterwards_ends_the_suite_and_keeps_what_was_see
     assert all("does not show GPU 0 any more" in trial["reason"] for trial in stopped)
 
 
+HEADERS = Path(sysconfig.get_paths()["include"], "Python.h")
+needs_headers = pytest.mark.skipif(
+    not HEADERS.is_file(), reason="Triton builds its launcher with Python's headers"
+)
 STALE = ("stale-draft-metadata", "--variant", "faulty", "--variant", "rebuild_in_place")
 STALE += ("--set", "new_tokens=10")
 
@@ -212,6 +217,7 @@ def test_a_captured_graph_is_replayed_by_the_driver_and_left_out_under_the_tool(
 
 
 @pytest.mark.compilers
+@needs_headers
 def test_with_torch_triton_launches_itself_and_torch_captures(box: Box) -> None:
     box.compilers = box.torch = True
     record = box.run(*STALE, "--lane", "reference", "--lane", "plain")
@@ -227,6 +233,7 @@ def test_with_torch_triton_launches_itself_and_torch_captures(box: Box) -> None:
 
 
 @pytest.mark.compilers
+@needs_headers
 def test_a_fault_of_the_device_behind_tritons_own_launch_is_the_drivers_error(box: Box) -> None:
     box.compilers = box.torch = True
     trials = box.trials(box.run(*CASE, "--lane", "plain", "--lane", "blocking"))
