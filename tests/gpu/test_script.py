@@ -29,6 +29,8 @@ def loaded(name: str) -> ModuleType:
         spec.loader.exec_module(module)
     finally:
         sys.path.remove(str(HERE))
+        for other in ("page", "session", "commands", "compact"):  # names that others have too
+            sys.modules.pop(other, None)
     return module
 
 

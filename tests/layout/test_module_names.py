@@ -73,7 +73,8 @@ def imported(root: Path, tracked: list[str]) -> set[str]:
             elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
                 found.add(node.module.split(".")[0])
     # scripts are started from their own folder and import their neighbours there
-    beside = [PurePosixPath(n) for n in tracked if n.startswith("tests/benchmarks/")]
+    folders = ("tests/benchmarks/", "tests/gpu/")
+    beside = [PurePosixPath(n) for n in tracked if n.startswith(folders)]
     local = {path.stem for path in beside} | {path.parent.name for path in beside}
     return found - local
 
