@@ -21,6 +21,7 @@ from ..store import runs_folder
 from .join_table import join_section
 from .lane_table import LaneTable, legend, own_trials
 from .matrix_page import matrix_section
+from .places_page import print_places
 from .run_grid import sweep_grid
 from .upstream import shorthand
 
@@ -47,6 +48,8 @@ def print_run(out: Console, record: Record, *, quiet: bool = False, verbose: boo
     if not quiet and len(cases) > 1:
         out.print()
         out.print(_closing(record))
+    if not quiet:
+        print_places(out, record)
 
 
 def stored_as(record: Record) -> str:
