@@ -69,7 +69,7 @@ def legend(chart: Chart) -> str:
 
 def _drawn(chart: Chart) -> list[tuple[str, list[float], tuple[str, str]]]:
     """(name, numbers, colour) of what can be drawn: Mermaid has no gaps."""
-    found = []
+    found: list[tuple[str, list[float], tuple[str, str]]] = []
     for name, values in chart.series:
         filled = list(values)
         if chart.rest is not None:

@@ -193,10 +193,18 @@ _SIGNED = re.compile(
     r"access_token|api_key|code)=)(?!\[removed)[^\s&\"'<>#]{4,4096}"
 )
 # `curl -u NAME:PASSWORD`; elsewhere `-u` is a number, as of `docker run -u 1000:1000`
-_CURL = re.compile(
-    r"(\bcurl\b[^\n]{0,1000}?\s(?:-u|--user|--proxy-user|-U)[ =]{0,2}[\"']?)(?!\[removed)"
+_CURL = re.compile(r"\bcurl\b[^\n]{1,4000}")
+_USER = re.compile(
+    r"(\s(?:-u|--user|--proxy-user|-U)[ =]{0,2}[\"']?)(?!\[removed)"
     r"[^\s:\"']{1,200}:[^\s\"']{1,1000}"
 )
+
+
+def _logins(match: re.Match[str]) -> str:
+    """All of a line: a command may have a login for its proxy as well."""
+    return _USER.sub(lambda found: found[1] + mark("login"), match[0])
+
+
 # addresses of chats' webhooks, which whoever has them may post to
 _WEBHOOK = re.compile(
     r"(https://[A-Za-z0-9.-]{1,100}/(?:services/T[A-Za-z0-9]{6,20}/B[A-Za-z0-9]{6,20}/"
@@ -211,7 +219,7 @@ SECRETS: Sequence[Rule] = (
     rule("private key", _PEM, whole("private key")),
     rule("login in a URL", _LOGIN, lambda m: f"{m[1]}{mark('login')}@"),
     rule("signature in a URL", _SIGNED, tail("signature")),
-    rule("login in a URL", _CURL, tail("login"), needs="curl"),
+    rule("login in a URL", _CURL, _logins, needs="curl"),
     rule("signature in a URL", _WEBHOOK, tail("signature"), needs="https://"),
     rule("authorisation header", _HEADER, lambda m: f"{m[1]} {mark('authorisation')}"),
     *(

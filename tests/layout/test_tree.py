@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 LONGEST = 400  # lines
-# what compilers wrote is as long as it is
-GENERATED = (".ptx",)
+# what compilers and reports wrote is as long as it is
+GENERATED = (".ptx", ".html", ".sarif", ".junit.xml")
+PICTURES, LARGEST = "docs/pictures/", 150_000  # bytes
 
 # Hosts a file may name: where reports and standards are, and where vLLM publishes a wheel for each
 # commit. That one is no index of packages that a project is installed from: `bisect` asks it for
@@ -33,7 +34,7 @@ PRIVATE = {
     ),
 }
 # Names of machines, users and registries that were made up so that they are seen to be removed.
-MADE_UP = ("tests/report/test_redact.py",)
+MADE_UP = ("tests/report/test_redact.py", "tests/report/test_vllm_bug.py")
 URL = re.compile(r"\b[a-z][a-z+]*://(?:[^/\s@]*@)?([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)")
 
 
@@ -49,9 +50,19 @@ def test_no_file_has_more_lines_than_one_can_hold_in_mind(root: Path, tracked: l
 def test_every_file_is_text_in_utf_8_with_unix_line_ends(root: Path, tracked: list[str]) -> None:
     for name in tracked:
         content = (root / name).read_bytes()
+        if name.startswith(PICTURES):
+            continue
         content.decode("utf-8")
         assert b"\r" not in content, name
         assert content == b"" or content.endswith(b"\n"), name
+
+
+def test_pictures_are_small_and_are_pictures(root: Path, tracked: list[str]) -> None:
+    for name in tracked:
+        if name.startswith(PICTURES):
+            content = (root / name).read_bytes()
+            assert content.startswith(b"\x89PNG\r\n"), name
+            assert len(content) <= LARGEST, name
 
 
 def test_no_file_names_a_machine_or_a_registry(root: Path, tracked: list[str]) -> None:
@@ -84,4 +95,6 @@ def test_no_file_is_a_link_out_of_the_tree(root: Path, tracked: list[str]) -> No
 
 
 def text(root: Path, name: str) -> list[str]:
+    if name.startswith(PICTURES):
+        return []
     return (root / name).read_text(encoding="utf-8").splitlines()

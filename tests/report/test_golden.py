@@ -98,7 +98,8 @@ def test_a_report_is_as_it_was_looked_at(
     text = command("report", which, "--runs", stored / kind, "--format", format_).stdout
     if format_ == "json":
         lines = sorted(outline(json.loads(text)))
-        text = "\n".join(line for line in lines if not line.startswith(".environment.packages"))
+        kept = [line for line in lines if not line.startswith(".environment.packages")]
+        text = "\n".join(kept) + "\n"
     if format_ == "junit":
         text = text.replace("><", ">\n<")
     for pattern, instead in CHANGES:

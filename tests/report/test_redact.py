@@ -74,6 +74,7 @@ PLANTED = [
     ("proxy-authorization: ApiKey onlyletters, Accept: */*", "onlyletters"),
     ("Cookie: theme=dark; sessionid=k3jh4k5; csrftoken=x9", "k3jh4k5"),
     ("curl -s -u admin:hunter2 https://api.example.com/x", "hunter2"),
+    ("curl -u me:one --proxy-user you:hunter2 https://api.example.com/x", "hunter2"),
     ("curl --user 'admin:hunter2' https://api.example.com/x", "hunter2"),
     ("PGPASSWORD=hunter2 psql", "hunter2"),
     ("DB_PASS=hunter2", "hunter2"),
