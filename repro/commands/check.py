@@ -21,6 +21,7 @@ from .looking import (
     Python,
     With,
     Yanked,
+    project_of,
     told_of,
 )
 from .options import Json, OneCase, Quiet, Ray, Runs, Timeout, Verbose, assignments
@@ -114,6 +115,7 @@ def check(
             place=at,
             prereleases=pre,
             yanked=yanked,
+            project=project_of(depth),
         ) as builds,
     ):
         looking = depth_of(

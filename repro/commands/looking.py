@@ -54,6 +54,17 @@ Model = Annotated[
 Controls = Annotated[
     bool, typer.Option("--controls", help="Depth engine: run the experiments of the case too.")
 ]
+
+
+def project_of(depth: str) -> str:
+    """The package whose releases a version names: an engine is one for this machine."""
+    if depth != "engine":
+        return "vllm"
+    from ..check.environments.session import default_package
+
+    return default_package()
+
+
 @contextmanager
 def told_of(silent: bool) -> Iterator[Callable[[str], None]]:
     """Shows what takes long, on stderr: one moving line, nothing where nobody watches."""
