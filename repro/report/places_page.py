@@ -1,4 +1,4 @@
-"""Where the trials of a run were played, for the terminal: nodes and GPUs, and which were avoided."""
+"""Where the trials of a run were played, for the terminal, and which places were avoided."""
 
 from __future__ import annotations
 
