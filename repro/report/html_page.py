@@ -59,7 +59,8 @@ def html(document: Document) -> str:
     )
     template = environment.get_template("document.html")
     style = _template("style.css")
-    return template.render(document=document, style=style, removed=summary(dict(document.removed)))
+    removed = summary(dict(document.removed))
+    return template.render(document=document, style=style, removed=removed) + "\n"
 
 
 def _template(name: str) -> str:
