@@ -77,11 +77,24 @@ def test_the_oracle_sees_the_fault_where_it_is_brought_in(case: str, check: Chec
     assert injected == {"seen", "not seen"}
 
 
+def test_a_hybrid_loses_its_state_in_a_step_without_drafts_and_takes_over_an_old_one(
+    check: Check,
+) -> None:
+    asked = ("--defect", "zero-draft-rows", "--defect", "one-token-chunk")
+    build = check("gdn-pipeline-state", *asked)
+    assert (build["status"], build["verdict"]) == (1, "AFFECTED")
+    end = values(build, "zero-draft-rows")
+    assert end["tokens_of_each_step"] == "1 4 4 4 4 4 4 4 1"
+    assert end["wrong_tokens_at_the_end"] == "a: 29, b: 29"
+    wrong = values(build, "one-token-chunk")["wrong_after_one_token"]
+    assert wrong.split() == ["8", "of", "8"]
+
+
 def test_a_hybrid_answers_in_three_stages_as_in_one_unless_prefix_caching_stops_it(
     check: Check,
 ) -> None:
     build = check("gdn-pipeline-state")
-    assert (build["status"], build["verdict"]) == (125, "UNTESTABLE")
+    assert (build["status"], build["verdict"]) == (1, "AFFECTED")
     controls = {row["probe"]: row for row in build["evidence"] if row["defect"] is None}
     assert controls["control-stages"]["value"] == "not seen"
     # a stage without an attention layer
