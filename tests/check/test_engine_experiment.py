@@ -332,6 +332,30 @@ def test_a_defect_that_no_experiment_answers_starts_none(check: Check) -> None:
     assert list(Path(build["run"]).rglob("engine.log")) == []
 
 
+def test_an_engine_that_came_to_nothing_leaves_every_hypothesis_untold_on_the_page(
+    site: Path, tmp_path: Path
+) -> None:
+    [case] = load_cases(["gdn-pipeline-state"])
+    report = survey.check(
+        case,
+        ["0.28.0"],
+        None,  # type: ignore[arg-type]  # this depth opens no build
+        survey.questions(case, ("one-token-chunk",), {}, False),
+        tmp_path / "runs",
+        EngineDepth(Place(site)),  # without torch no hybrid can be made there
+    )
+    [build] = report.record["builds"]
+    assert build["verdict"] == "UNTESTABLE"
+    said = build["hypotheses"]
+    assert [e["measured"] for e in said["experiments"]] == [None]
+    assert {row["build"] for row in said["matrix"]} == {"not told"}
+    assert {row["variant"] for row in said["matrix"] if row["report"] == "survives"} == {"h6", "h8"}
+    out = Console(file=io.StringIO(), width=100)
+    print_check(out, json.loads(json.dumps(report.record)))
+    assert isinstance(out.file, io.StringIO)
+    assert "by this build" in out.file.getvalue()
+
+
 def test_without_the_package_that_writes_models_it_is_said_what_to_install(
     check: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
