@@ -69,7 +69,7 @@ class Session:
         new = {one["NodeID"]: one for one in alive if one["NodeID"] not in known}
         told = self._surveyed(new)
         return {
-            one["NodeID"]: known.get(one["NodeID"]) or _node(one, told[one["NodeID"]])
+            one["NodeID"]: known.get(one["NodeID"]) or node_from(one, told[one["NodeID"]])
             for one in alive
         }
 
@@ -169,7 +169,7 @@ class Session:
         return told
 
 
-def _node(one: Mapping[str, Any], told: Mapping[str, Any]) -> Node:
+def node_from(one: Mapping[str, Any], told: Mapping[str, Any]) -> Node:
     """A node from what Ray and what its own worker say of it."""
     resources = one["Resources"]
     said = f"{printable(str(told.get('host') or one['NodeManagerHostname']))}"

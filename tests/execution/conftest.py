@@ -84,14 +84,27 @@ def ports() -> dict[str, int]:
 
 
 def patiently(start: Callable[[], Any]) -> Any:
-    """Start a part of a cluster. Ray gives a node 30 seconds, which a busy machine may not."""
+    """Start a part of a cluster. Ray gives it half a minute, which a busy machine may not; then
+    what was started so far is ended, and it is started again."""
     for _ in range(3):
+        before = descendants(os.getpid())
         try:
             return start()
         except Exception as error:
             if "timed out during startup" not in str(error):
                 raise
+            for pid in descendants(os.getpid()) - before:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
     return start()
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there, and is more than a status that nobody has asked for yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 @dataclass
@@ -143,7 +156,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
         yield made
         started = descendants(os.getpid())
         cluster.shutdown()
-    assert until_empty(lambda: {pid for pid in started if Path(f"/proc/{pid}").exists()}) == set()
+    assert until_empty(lambda: {pid for pid in started if runs(pid)}) == set()
     assert until_empty(lambda: commands(folder)) == {}
 
 
