@@ -159,7 +159,7 @@ class Card:
                 if self.faulted is None and one.kind in ERRORS and len(one.elements):
                     direction = "WRITE" if "write" in one.kind else "READ"
                     self.faulted = base + int(one.elements[0]) * width, direction
-                for element in one.elements:
+                for element in one.elements if len(one.elements) else (0,):  # a barrier has none
                     line = {
                         "kind": str(one.kind),
                         "direction": "read" if "read" in one.kind else "write",
