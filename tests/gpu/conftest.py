@@ -61,7 +61,7 @@ def ran(gpu: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Tri
 
 def played(runs: Path, *words: str) -> Trials:
     command = [*SPECREPRO, "run", *words, "--json", "--runs", str(runs)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode in (0, 1, 125), done.stderr
     (case,) = json.loads(done.stdout)["cases"]
     return {(t["variant"], t["lane"]): t for t in case["trials"] if t["point"] == case["named"]}
