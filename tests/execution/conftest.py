@@ -203,9 +203,11 @@ def whole_pieces(run: Path) -> list[Path]:
 
 
 def plain(record: Mapping[str, Any]) -> Any:
-    """The cases of a record but for their times."""
+    """The cases of a record but for their times, and the path of the case file: a run that was
+    resumed names its own copy."""
     cases = json.loads(json.dumps(record["cases"]))
     for case in cases:
+        case["again"] = case["again"] and case["again"][3:]
         for trial in case["trials"]:
             del trial["seconds"]
     return cases
