@@ -48,6 +48,7 @@ class RayCluster:
     avoided: dict[str, str] = field(default_factory=dict)
     _flights: dict[Any, Flight] = field(default_factory=dict)
     _nowhere: list[Outcome] = field(default_factory=list)
+    _holding: list[Any] = field(default_factory=list)  # declined, and still on its GPUs
     _looked: float = 0.0
 
     def room(self) -> bool:
@@ -93,9 +94,10 @@ class RayCluster:
         self.avoided[key] = reason
 
     def stop(self) -> None:
-        for flight in self._flights:
+        for flight in (*self._flights, *self._holding):
             self.session.cancel(flight)
         self._flights.clear()
+        self._holding.clear()
 
     def look(self) -> None:
         """Take notice of nodes that came or went. ClusterError where the cluster is gone."""
@@ -127,6 +129,7 @@ class RayCluster:
             flight.told(Moment("started", flight.attempt.task, flight.place))
             return None
         if "declined" in said:
+            self._holding.append(ready)
             place = Place(str(said["node"])[:SHORT])
             return Outcome(flight.attempt, Fate.REFUSED, place, str(said["declined"]))
         return self._brought(flight, said)

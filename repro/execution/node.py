@@ -30,8 +30,14 @@ from .nodes import SHORT
 from .parcel import pack
 from .task import Needs
 
-PAUSE = 1.0  # seconds that a task stays on GPUs it may not use, so that others get other ones
+# Seconds that a task which was declined stays on its GPUs, so that the cluster gives others to
+# those that come next: on one that is avoided until it is cancelled, on one in use for a while.
+PAUSE, AVOIDED = 30.0, 7 * 24 * 3600.0
 KEPT = "kept"  # files that were too large to go home
+
+
+class AvoidedError(LaneError):
+    """The cluster gave a task a GPU that is avoided."""
 
 
 def survey() -> dict[str, Any]:
@@ -88,9 +94,9 @@ def carry(parcel: Mapping[str, Any], node: str, held: tuple[str, ...]) -> Iterat
         try:
             place = _place(parcel, node, held, locks)
         except LaneError as error:
-            if held:
-                time.sleep(PAUSE)
             yield {"declined": str(error) + (f" ({error.hint})" if error.hint else "")}
+            if held:
+                time.sleep(AVOIDED if isinstance(error, AvoidedError) else PAUSE)
             return
         yield {"place": place}
         yield _carried(parcel, tuple(place["gpus"]))
@@ -140,7 +146,7 @@ def _place(
     names = tuple(known[one].uuid or one if one in known else one for one in held)
     for one, name in zip(held, names, strict=True):
         if f"{node}/{name}" in parcel["avoid"]:
-            raise LaneError(f"GPU {name} is avoided")
+            raise AvoidedError(f"GPU {name} is avoided")
         if one not in known:  # the cluster counts it, NVML does not show it
             continue
         gpu = known[one]

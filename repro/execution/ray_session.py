@@ -129,6 +129,8 @@ class Session:
         """Have every node remove what a play left there; a node that does not answer keeps it."""
         from . import node as there
 
+        if not self._answers():
+            return  # Ray would wait for it, and then end this process
         with suppress(self.ray.exceptions.RayError):
             asked = [
                 self.ray.remote(num_cpus=0, max_retries=0)(there.clear)

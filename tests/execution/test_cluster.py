@@ -16,7 +16,7 @@ import pytest
 from specrepro.repro.errors import ClusterError
 from specrepro.repro.execution.choice import Choice, place_of
 from specrepro.repro.execution.play import play
-from specrepro.repro.execution.task import Done, Moment, Needs, Task
+from specrepro.repro.execution.task import Done, Fate, Moment, Needs, Task
 
 pytestmark = pytest.mark.ray
 
@@ -114,6 +114,8 @@ def test_a_gpu_that_lost_two_results_is_avoided_and_named(
         nodes.remove(node)
     assert [one.lost for one in done] == [""] * 3
     assert ran == ["1"] * 3
+    # whoever was given the avoided one keeps it, so that those that come next get another
+    assert sum(tried.fate is Fate.REFUSED for one in done for tried in one.tried) <= 1
     (said,) = avoided
     assert said.startswith(f"{node.node_id[:8]}/0: 2 results lost there")
 

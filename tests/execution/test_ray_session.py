@@ -15,7 +15,14 @@ import pytest
 from specrepro.repro.errors import ClusterError, LaneError, UsageError
 from specrepro.repro.execution import node as there
 from specrepro.repro.execution.digest import code_digest
-from specrepro.repro.execution.ray_session import THREAD, WithoutRay, node_from, session
+from specrepro.repro.execution.ray_session import (
+    GONE,
+    THREAD,
+    Session,
+    WithoutRay,
+    node_from,
+    session,
+)
 from specrepro.repro.execution.task import Needs
 
 RAY_SAYS = {
@@ -114,10 +121,22 @@ def test_a_worker_itself_declines_a_task_of_other_code() -> None:
 
 
 def test_a_gpu_that_is_avoided_declines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(there, "PAUSE", 0.0)
+    monkeypatch.setattr(there, "AVOIDED", 0.0)
     needs = {name: getattr(Needs(1), name) for name in Needs.__slots__}
     parcel = {"digest": code_digest(), "needs": needs, "avoid": ["n/7"]}
-    assert next(there.carry(parcel, "n", ("7",)))["declined"] == "GPU 7 is avoided"
+    assert list(there.carry(parcel, "n", ("7",))) == [{"declined": "GPU 7 is avoided"}]
+
+
+def test_a_head_that_is_silent_is_waited_for_and_then_the_cluster_is_lost() -> None:
+    with socket.socket() as one:
+        one.bind(("localhost", 0))
+        head = one.getsockname()[:2]
+    known = {"a": node_from(RAY_SAYS, there.survey())}
+    silent = Session(None, head, None, None)
+    assert silent.nodes(known) == known
+    silent.answered -= GONE + 1
+    with pytest.raises(ClusterError, match="head of the cluster has not answered for 30 s"):
+        silent.nodes(known)
 
 
 def test_a_folder_that_another_user_has_put_there_is_not_used(
