@@ -29,7 +29,7 @@ LARGEST_ANSWER = 256 << 20  # bytes; more is not one of ours
 PIECES = 16  # into which a folder is cut, so that every processor has work to its end
 # Bytes of logs of a chunk: fewer are read in less time than a process takes to start; what is sent
 # is held in memory on its way, several chunks at once.
-LEAST, MOST, MOST_SENT = 8 << 20, 64 << 20, 32 << 20
+LEAST, MOST, MOST_SENT = 16 << 20, 64 << 20, 32 << 20
 MOST_LOGS = 512  # of a chunk
 FEW = 32  # logs that are read sooner than a process is started
 LARGEST_SENT = 256 << 20  # bytes of a log that is sent to another machine

@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+SCALE = PAGE.with_name("benchmarks-scale.md")  # of several machines, and what that is computed with
 HEAD = """# Benchmarks
 
 Each section is written by the command it names, and replaced when that runs again. Ratios come from
@@ -35,8 +36,10 @@ def replaced(page: str, name: str, section: str) -> str:
     return f"{before}{block}{after}"
 
 
-def write(name: str, title: str, command: Sequence[str], lines: Sequence[str]) -> None:
-    """Write a section to the page: title, command, date, versions, then `lines`; print it too."""
+def write(
+    name: str, title: str, command: Sequence[str], lines: Sequence[str], *, file: Path = PAGE
+) -> None:
+    """Write a section to a page: title, command, date, versions, then `lines`; print it too."""
     facts = [
         f"## {title}",
         "",
@@ -46,9 +49,9 @@ def write(name: str, title: str, command: Sequence[str], lines: Sequence[str]) -
         *lines,
     ]
     section = "\n".join(facts)
-    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else HEAD
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(replaced(page, name, section), encoding="utf-8")
+    page = file.read_text(encoding="utf-8") if file.exists() else HEAD
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(replaced(page, name, section), encoding="utf-8")
     print(section)
 
 

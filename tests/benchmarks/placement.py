@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from page import table, write
+from page import SCALE, table, write
 
 from specrepro.repro.case import load_cases
 from specrepro.repro.execution.choice import Choice, place_of
@@ -159,6 +159,7 @@ def main(arguments: list[str]) -> None:
             "",
             "A sweep is cut into pieces of several trials, so that this is paid once a piece.",
         ],
+        file=SCALE,
     )
 
 

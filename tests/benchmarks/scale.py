@@ -9,6 +9,7 @@ a trial's result take, and what a run leaves on the disk.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import synthetic_logs
-from page import table, write
+from page import SCALE, table, write
 
 from specrepro.repro.bisection.journal import Journal
 from specrepro.repro.bisection.verdicts import Good, Observation, Place
@@ -123,8 +124,10 @@ def main(arguments: list[str]) -> None:
             "",
             f"`specrepro {' '.join(SWEEP)}`: {trials} trials leave {whole:,} bytes in the run's "
             f"directory, {whole // trials:,} a trial, {record // trials:,} of them in run.json. A "
-            f"line of a journal has at most {len(line)} bytes.",
+            f"line of a journal has at most {len(line)} bytes. Load of the machine at the end "
+            f"{os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} CPUs.",
         ],
+        file=SCALE,
     )
 
 

@@ -31,6 +31,7 @@ from specrepro.repro.execution.task import Needs
 pytestmark = pytest.mark.ray
 
 SMALL = 100 << 20  # bytes of an object store
+CLOSED = 9  # a port on which nobody listens
 COMPARED = ("kind", "ending", "build", "previous", "confidence", "candidates")
 
 
@@ -43,6 +44,11 @@ class Nodes:
     well: str
 
 
+def pip_file(url: str) -> str:
+    """Settings of pip that name the index of a server alone."""
+    return f"[global]\nindex-url = {url}/simple\ntimeout = 5\n"
+
+
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     """A node whose index is the test's, with an H100, and one whose index does not answer, with an
@@ -52,7 +58,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 
     folder = tmp_path_factory.mktemp("nodes")
     settings, broken = folder / "well.conf", folder / "broken.conf"
-    broken.write_text("[global]\nindex-url = http://127.0.0.1:9/simple\ntimeout = 2\n")
+    broken.write_text(pip_file(f"http://localhost:{CLOSED}"))
     kept = dict(os.environ)
     for name in [name for name in os.environ if name.startswith(("PIP_", "UV_"))]:
         del os.environ[name]
@@ -83,7 +89,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 @pytest.fixture
 def served(nodes: Nodes, engine: Any) -> Any:
     """The index of a test, known to the node that is well."""
-    nodes.settings.write_text(f"[global]\nindex-url = {engine.server.url}/simple\ntimeout = 5\n")
+    nodes.settings.write_text(pip_file(engine.server.url))
     return engine
 
 

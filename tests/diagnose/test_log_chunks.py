@@ -123,4 +123,4 @@ def test_a_log_too_large_to_be_sent_is_refused_before_a_cluster_is_asked(tmp_pat
     with path.open("wb") as file:
         os.truncate(file.fileno(), 300 << 20)
     with pytest.raises(UsageError, match="too large to be sent"):
-        list(look_at_all([path], Spread(Choice(ray="127.0.0.1:1"))))
+        list(look_at_all([path], Spread(Choice(ray="local"))))
