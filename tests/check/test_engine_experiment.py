@@ -210,7 +210,7 @@ def test_a_port_that_another_server_took_is_named_and_its_answers_are_not_the_en
 ) -> None:
     [module] = site.glob("lib/python*/site-packages/vllm")
     (module / "behaviour.json").write_text(json.dumps({"cycle": CYCLE}))
-    with HTTPServer(("127.0.0.1", 0), Alien) as alien:
+    with HTTPServer(("localhost", 0), Alien) as alien:
         threading.Thread(target=alien.serve_forever, daemon=True).start()
         port = alien.server_address[1]
         job = {"observations": str(tmp_path / process.OBSERVATIONS), "served": True, "port": port}
