@@ -132,7 +132,7 @@ class NoRoomError(UntestableError):
 
 
 class GpuLostError(UntestableError):
-    """The GPU that builds were tried on is not there any more, which says nothing of any of them."""
+    """The GPU that builds were tried on is gone, which says nothing of any of them."""
 
     temporary = True
 
