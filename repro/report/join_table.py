@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..escape import printable
+from .instruments import instruments
 
 Record = Mapping[str, Any]
 AGREES = {True: Text("✓", "green"), False: Text("✗", "bold red"), None: Text("–", "dim")}
@@ -26,19 +27,12 @@ def join_section(case: Record) -> RenderableType | None:
     table.add_column("observed")
     table.add_column("agrees")
     table.add_column("located", overflow="fold")
-    told: dict[tuple[str, str, bool | None, str], list[str]] = {}
-    for row in joined["rows"]:
-        said = " · ".join(part for part in (row["located"], row["note"]) if part)
-        key = row["instrument"], row["observed"], row["agrees"], said
-        told.setdefault(key, []).append(row["lane"])
-    for (name, observed, agrees, said), lanes in told.items():
-        others = [lane for lane in lanes if lane not in name]
-        name += f" ({', '.join(others)})" if others else ""
+    for row in instruments(case):
         table.add_row(
-            Text(printable(name)),
-            Text(printable(observed)),
-            AGREES[agrees],
-            Text(printable(said or "–")),
+            Text(printable(row.name)),
+            Text(printable(row.observed)),
+            AGREES[row.agrees],
+            Text(printable(row.said)),
         )
     parts: list[RenderableType] = [table]
     if joined["first_writer"]:

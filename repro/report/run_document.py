@@ -24,6 +24,7 @@ from .document import (
     Table,
 )
 from .hypotheses_document import hypotheses
+from .instruments import instrument_table
 from .run_page import what
 from .run_pictures import acceptance, pictures, trial_of
 from .upstream import shorthand
@@ -123,6 +124,7 @@ def _evidence(case: Record) -> Iterator[Block]:
     table = _lanes(case)
     if table:
         yield table
+    yield from instrument_table(case)
     if shown and trial is not None:
         yield from acceptance(trial)
 
