@@ -238,7 +238,7 @@ def _connect(ray: Any, address: str) -> None:
         raise ClusterError(
             f"no cluster answers at {address}: {_short(error)}", hint="ray status asks it as well"
         ) from error
-    except (RuntimeError, ValueError, OSError) as error:
+    except Exception as error:  # a node of Ray's that does not start in time raises a bare one
         raise ClusterError(f"the cluster at {address} cannot be used: {_short(error)}") from error
 
 
