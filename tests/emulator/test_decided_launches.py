@@ -286,19 +286,32 @@ def bodies(draw: st.DrawFn) -> str:
     return "\n".join([*lines, "ret;"])
 
 
-@settings(max_examples=400)
+GRIDS = st.tuples(st.integers(1, 5), st.integers(1, 2), st.integers(1, 2))
+BLOCKS = st.sampled_from([(8, 1, 1), (32, 1, 1), (40, 1, 1), (8, 4, 1)])
+SIZES = st.tuples(st.integers(1, 300), st.integers(1, 300))
+
+
+@settings(max_examples=300)
 @given(
     bodies(),
-    st.tuples(st.integers(1, 5), st.integers(1, 2), st.integers(1, 2)),
-    st.sampled_from([(8, 1, 1), (32, 1, 1), (40, 1, 1), (8, 4, 1)]),
-    st.tuples(st.integers(1, 300), st.integers(1, 300)),
-    st.integers(-5, 300),
+    st.lists(st.tuples(GRIDS, BLOCKS, SIZES, st.integers(-5, 300)), min_size=1, max_size=3),
 )
 def test_generated_kernels_come_out_as_when_they_are_executed(
-    body: str, grid: Triple, block: Triple, sizes: tuple[int, int], n: int
+    body: str, launches: list[tuple[Triple, Triple, tuple[int, int], int]]
 ) -> None:
-    report = both(kernel(body), grid, block, sizes, n)
-    event(f"decided: {report.decided > 0}, wrong accesses: {bool(report.accesses)}")
+    code = kernel(body)  # one, so that what was found for a launch is there for the next
+    for launch_ in (*launches, launches[0]):
+        report = both(code, *launch_)
+        event(f"decided: {report.decided > 0}, wrong accesses: {bool(report.accesses)}")
+
+
+def test_what_was_found_for_a_launch_is_not_taken_for_another_one() -> None:
+    code = kernel(GUARDED)
+    grid, block = (4, 1, 1), (128, 1, 1)
+    for n, sizes in ((512, (512, 512)), (512, (511, 512)), (500, (512, 400)), (512, (512, 512))):
+        report = both(code, grid, block, sizes, n)
+        assert report.decided == 4
+        assert len(report.accesses) == (n > sizes[0]) + (n > sizes[1])
 
 
 @pytest.mark.parametrize("grid", [(7, 1, 1), (3, 4, 1), (2, 3, 4)])

@@ -14,13 +14,14 @@ from ..report import Recorder
 from ..sites import Site
 from ..storage import TAG_BITS, Storage
 from .apart import Footprint, apart
-from .reach import Reaches
+from .memo import Memo
 from .steps import Step
 from .value import Value
 from .walk import UndecidedError
 from .where import Where, below, both, live, without
 
 MOST_CELLS = 1 << 20  # wrong accesses and their neighbours that are listed one by one
+MOST_KEPT = 1 << 10  # of them, for a launch that does the same
 MOST_BLOCKS = 1 << 12  # between the first and the last of them
 
 
@@ -40,16 +41,15 @@ class Accesses:
         storages: Mapping[int, Storage],
         recorder: Recorder,
         block: Triple,
-        grid: Triple,
+        memo: Memo,
         *,
         initialised: bool,
         owners: bool,
     ) -> None:
         self.sites, self.storages, self.recorder = sites, storages, recorder
-        self.block, self.grid = block, grid
+        self.block, self.grid = block, memo.reaches.grid
         self.initialised, self.owners = initialised, owners
-        self.reaches = Reaches(grid)
-        self.missed: dict[tuple[int, Triple, int, int, int, int], list[Cells]] = {}
+        self.memo, self.reaches = memo, memo.reaches
         self.prints: dict[int, list[Footprint]] = {}
 
     def look(self, step: Step, address: Value, where: Where) -> None:
@@ -85,16 +85,17 @@ class Accesses:
 
     def _wrong(self, site: Site, storage: Storage, address: Value, base: int, where: Where) -> None:
         """Record the accesses that are not within their buffer."""
-        key = (id(address.at), address.by, id(where), base - storage.base, storage.size, site.width)
-        found = self.missed.get(key)
-        if found is None:
-            offset = replace(
-                address,
-                base=base - storage.base,
-                low=address.low - address.base + base - storage.base,
-                high=address.high - address.base + base - storage.base,
-            )
-            found = self.missed[key] = self._missed(offset, storage.size - site.width, where)
+        ahead, limit = base - storage.base, storage.size - site.width
+        offset = replace(
+            address,
+            base=ahead,
+            low=address.low - address.base + ahead,
+            high=address.high - address.base + ahead,
+        )
+        key = ("missed", id(address.at), address.by, id(where), ahead, limit)
+        found = self.memo.once(key, (address, where), lambda: self._missed(offset, limit, where))
+        if sum(blocks.size for blocks, _, _ in found) > MOST_KEPT:
+            self.memo.forget(key)
         for blocks, lanes, offsets in found:
             first, count = int(blocks[0]), int(blocks[-1] - blocks[0]) + 1
             batch = geometry(first, count, self.block, self.grid)

@@ -11,6 +11,7 @@ from ..ptx import Kernel
 from ..report import Recorder
 from ..storage import TAG_BITS, Storage
 from .accesses import Accesses
+from .memo import memo
 from .steps import code
 from .walk import UndecidedError, Walk
 
@@ -33,16 +34,17 @@ def decided(
         return None
     grid, block, shared_bytes = shape
     storages, bits = arguments
+    known = memo(kernel, shape)
     looking = Accesses(
         program.sites,
         {storage.base >> TAG_BITS: storage for storage in storages},
         recorder,
         block,
-        grid,
+        known,
         initialised=checking.INITIALISED in recorder.checks,
         owners=recorder.requests is not None and checking.OWNERSHIP in recorder.checks,
     )
-    walk = Walk(steps, bits, geometry(0, 1, block, grid), shared_bytes, looking.look)
+    walk = Walk(steps, bits, geometry(0, 1, block, grid), shared_bytes, known, looking.look)
     try:
         count = walk.run()
     except UndecidedError:

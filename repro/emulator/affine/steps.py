@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from ..builder import ALONE, INVENTED
@@ -59,7 +60,7 @@ COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne", "lo", "ls", "hi", "
 Operand = str | int | Special | tuple[int, int, str] | None  # register, number, ..., parameter
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # no slots: it keeps what it is asked for
 class Step:
     """What is walked of an instruction.
 
@@ -80,6 +81,12 @@ class Step:
     target: int = -1
     offset: int = 0
     words: tuple[str, ...] = ()
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """The registers that it looks at."""
+        names = [o.removeprefix("!") for o in self.takes if isinstance(o, str)]
+        return (*names, self.predicate[0]) if self.predicate else tuple(names)
 
 
 _CODES: WeakKeyDictionary[Kernel, tuple[Step, ...] | None] = WeakKeyDictionary()

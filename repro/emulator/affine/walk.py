@@ -8,6 +8,7 @@ import numpy as np
 
 from ..geometry import Geometry
 from ..ptx import Special
+from .memo import Memo
 from .steps import BINARY, SIGN_MATTERS, Operand, Step
 from .value import Value, constant, kept, minus, of_blocks, of_lanes, plus, times
 from .where import EVERYWHERE, NOBODY, Where, below, both, either, nowhere, without
@@ -24,7 +25,9 @@ class UndecidedError(Exception):
 
 
 class Walk:
-    """One launch. bits: of the parameters. geometry: of one block. accessed: is told of each."""
+    """One launch. bits: of the parameters. geometry: of one block. memo: of this kernel and shape.
+    accessed: is told of each access.
+    """
 
     def __init__(
         self,
@@ -32,15 +35,15 @@ class Walk:
         bits: Sequence[bytes],
         geometry: Geometry,
         shared_bytes: int,
+        memo: Memo,
         accessed: Accessed,
     ) -> None:
         self.steps, self.bits, self.geometry = steps, bits, geometry
         self.grid = geometry.grid
         self.shared_bytes = shared_bytes
         self.accessed = accessed
+        self.memo = memo
         self.held: dict[str, Held] = {}
-        self.specials: dict[str, Value] = {}
-        self.combined: dict[tuple[int, int], tuple[Where, Where, Where]] = {}
         # Threads that wait at a later step, and registers written while there were some.
         self.waiting: dict[int, Where] = {}
         self.doubtful: set[str] = set()
@@ -49,11 +52,11 @@ class Walk:
     def run(self) -> int:
         """Go through all of it; how many steps that took. UndecidedError where that cannot be."""
         running = self.geometry.running
-        active, at = (EVERYWHERE if running is None else Where(running)), 0
-        targets = {step.target for step in self.steps if step.kind == "branch"}
-        end = len(self.steps)
+        active, at, end = EVERYWHERE, 0, len(self.steps)
+        if running is not None:
+            active = self.memo.once("running", None, lambda: Where(running))
         while True:
-            if self.waiting and at in targets and at in self.waiting:
+            if self.waiting and at in self.waiting:
                 active = self._united(active, self.waiting.pop(at))
                 self._forget()
             if at >= end:
@@ -101,7 +104,8 @@ class Walk:
             self.doubtful.clear()
 
     def _united(self, one: Where, two: Where) -> Where:
-        found = either(one, two, self.grid)
+        key = ("united", id(one), id(two))
+        found = self.memo.once(key, (one, two), lambda: either(one, two, self.grid))
         if found is None:
             raise UndecidedError
         return EVERYWHERE if found.everywhere else found
@@ -114,6 +118,10 @@ class Walk:
         held = self._predicate(name)
         if held is None:
             raise UndecidedError
+        key = ("parted", id(held), negated, id(active))
+        return self.memo.once(key, (held, active), lambda: self._divided(held, negated, active))
+
+    def _divided(self, held: Where, negated: bool, active: Where) -> tuple[Where, Where]:
         if held.everywhere or nowhere(held):
             return (active, NOBODY) if held.everywhere != negated else (NOBODY, active)
         opposite = without(held, self.grid)
@@ -127,12 +135,11 @@ class Walk:
         where = active
         if step.predicate is not None:
             name, negated = step.predicate
-            held = self._predicate(name)
-            if held is not None and negated:
-                held = without(held, self.grid)
+            held = self._predicate(f"!{name}" if negated else name)
             if held is None:
                 raise UndecidedError
-            where = self._both(active, held)
+            key = ("both", id(active), id(held))
+            where = self.memo.once(key, (active, held), lambda: both(active, held))
         address = self._value(step.takes[0])
         if address is None:
             if nowhere(where):
@@ -142,30 +149,32 @@ class Walk:
             self._set(name, None)
         self.accessed(step, address, where)
 
-    def _both(self, one: Where, two: Where) -> Where:
-        """The same object for the same two, so that what is known of it is found again."""
-        key = (id(one), id(two))
-        found = self.combined.get(key)
-        if found is None:
-            found = self.combined[key] = (both(one, two), one, two)
-        return found[0]
-
     def _set(self, name: str, held: Held) -> None:
         self.held[name] = held
         if self.waiting:
             self.doubtful.add(name)
 
     def _compute(self, step: Step) -> None:
-        held: Held = self._compared(step) if step.kind == "compare" else self._computed(step)
+        source = step.takes[0] if step.takes else None
+        if isinstance(source, tuple) and step.predicate is None and step.do == "mov":
+            self._set(step.gives[0], self._value(source))  # a parameter
+            return
+        read = tuple([self.held.get(name) for name in step.reads])
+        key = (id(step), *map(id, read))
+        held, done = self.memo.once(key, read, lambda: self._made(step))
+        if done:
+            for name in step.gives:
+                self._set(name, held)
+
+    def _made(self, step: Step) -> tuple[Held, bool]:
+        """What a step gives, and whether anybody does it."""
         if step.predicate is not None:
             asked = self._predicate(step.predicate[0])
-            if asked is not None and (asked.everywhere or nowhere(asked)):
-                if asked.everywhere == step.predicate[1]:
-                    return  # nobody does it
-            else:
-                held = None
-        for name in step.gives:
-            self._set(name, held)
+            if asked is None or not (asked.everywhere or nowhere(asked)):
+                return None, True
+            if asked.everywhere == step.predicate[1]:
+                return None, False
+        return (self._compared(step) if step.kind == "compare" else self._computed(step)), True
 
     def _computed(self, step: Step) -> Held:
         do, size = step.do, step.size
@@ -263,7 +272,7 @@ class Walk:
             held = self.held.get(operand)
             return held if isinstance(held, Value) else None
         if isinstance(operand, int):
-            return constant(operand)
+            return self.memo.constant(operand)
         if isinstance(operand, Special):
             return self._special(operand.name)
         if operand is None:
@@ -271,23 +280,16 @@ class Walk:
         number, at, kind = operand
         size = int(kind[1:]) // 8
         raw = self.bits[number][at : at + size]
-        return constant(int.from_bytes(raw, "little", signed=True))
+        return self.memo.constant(int.from_bytes(raw, "little", signed=True))
 
     def _special(self, name: str) -> Value:
-        found = self.specials.get(name)
-        if found is None:
-            base, _, axis = name.partition(".")
-            if base == "%ctaid":
-                found = of_blocks("xyz".index(axis), self.grid)
-            else:
-                values = self.geometry.special(name, *self._sizes())
-                found = (
-                    constant(int(values[0]))
-                    if values.size == 1
-                    else of_lanes(values.astype(np.int64))
-                )
-            self.specials[name] = found
-        return found
+        base, _, axis = name.partition(".")
+        if base == "%ctaid":
+            return of_blocks("xyz".index(axis), self.grid)
+        values = self.geometry.special(name, *self._sizes())
+        if values.size == 1:
+            return constant(int(values[0]))
+        return of_lanes(values.astype(np.int64))
 
     def _sizes(self) -> tuple[int, int]:
         return self.shared_bytes, self.shared_bytes
@@ -300,4 +302,6 @@ class Walk:
         held = self.held.get(operand.removeprefix("!"))
         if not isinstance(held, Where):
             return None
-        return without(held, self.grid) if operand.startswith("!") else held
+        if not operand.startswith("!"):
+            return held
+        return self.memo.once(("not", id(held)), held, lambda: without(held, self.grid))
