@@ -57,7 +57,7 @@ def plain(parameter: Any, value: Any) -> Any:
     if several and annotation == list[str] and texts:
         return list(value)
     if annotation is Path and type(value) is str and not several and not _checked(parameter):
-        return Path(value)
+        return NOT_PLAIN if "\0" in value else Path(value)  # of which the other has its message
     # a text, or a default that has its type already; a number may have bounds to keep
     if not several and isinstance(annotation, type) and type(value) is annotation:
         return NOT_PLAIN if annotation in (int, float) else value

@@ -153,6 +153,12 @@ def test_a_plain_value_is_what_typer_makes_of_it(
             assert (found, type(found)) == (made, type(made)), (parameter.name, value)
 
 
+def test_a_path_with_a_zero_byte_is_left_to_typer() -> None:
+    paths = [one for one in PARAMETERS if plain(one, "x") == Path("x")]
+    assert paths
+    assert {plain(one, "a\0b") for one in paths} == {NOT_PLAIN}
+
+
 def test_most_texts_are_plain() -> None:
     kinds = {str(one.type_descriptor.annotation) for one in PARAMETERS if plain(one, "x") == "x"}
     assert kinds == {"<class 'str'>"}
