@@ -3,7 +3,7 @@ after the other, from one block to another."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..probe import Bench, KernelProbe, Outcome
 from .state_copy import UNIT, Copied, Layout, Move, launch
@@ -14,12 +14,13 @@ TOKENS = 4  # of a window
 LAYOUT = Layout(TOKENS, UNIT // TOKENS)
 
 
-def run(bench: Bench) -> Outcome:
-    return ask(bench, _copy, late=True)
+def window_copies(layout: Layout) -> Callable[[Bench], Outcome]:
+    """How to ask a copy of windows that lie as `layout` says."""
 
+    def copied(bench: Bench, rows: Sequence[int]) -> Copied:
+        return launch(bench, rows, Move(RUNNING, 0, SHIFT), decided(bench), layout)
 
-def _copy(bench: Bench, rows: Sequence[int]) -> Copied:
-    return launch(bench, rows, Move(RUNNING, 0, SHIFT), decided(bench), LAYOUT)
+    return lambda bench: ask(bench, copied, late=True)
 
 
 PROBE = KernelProbe(
@@ -27,6 +28,6 @@ PROBE = KernelProbe(
     "whose blocks does the copy of a convolution's window move?",
     SUBJECT,
     VALUES,
-    run,
+    window_copies(LAYOUT),
     ABSENT,
 )

@@ -3,15 +3,13 @@ lie side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from ..probe import Bench, KernelProbe, Outcome
+from ..probe import KernelProbe
 from ..subject import Scalar
-from .conv_copy_kernel import TOKENS
-from .state_copy import UNIT, Copied, Layout, Move, launch
-from .state_copy import run as ask
-from .state_copy_kernel import ABSENT, RUNNING, SHIFT, VALUES, decided
+from .conv_copy_kernel import TOKENS, window_copies
+from .state_copy import UNIT, Layout
+from .state_copy_kernel import ABSENT, VALUES
 from .state_copy_kernel import SUBJECT as PLAIN
 
 CHANNELS = UNIT // TOKENS
@@ -23,19 +21,11 @@ SUBJECT = replace(
 LAYOUT = Layout(TOKENS, 1, CHANNELS)
 
 
-def run(bench: Bench) -> Outcome:
-    return ask(bench, _copy, late=True)
-
-
-def _copy(bench: Bench, rows: Sequence[int]) -> Copied:
-    return launch(bench, rows, Move(RUNNING, 0, SHIFT), decided(bench), LAYOUT)
-
-
 PROBE = KernelProbe(
     "conv_rows_copy_kernel",
     "whose blocks does the copy of a convolution's window move, where channels are rows?",
     SUBJECT,
     VALUES,
-    run,
+    window_copies(LAYOUT),
     ABSENT,
 )
