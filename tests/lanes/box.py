@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 HERE = Path(__file__).parent
 GPU = "gpu NVIDIA H200|GPU-{uuid}|00000000:3B:00.0"
 CODE = "from specrepro.cli import main; main()"
+FIRST_BYTE = shlex.quote(str(HERE.parent / "gpu" / "first_byte.py"))  # drives the device by itself
 
 
 @dataclass
@@ -101,8 +103,8 @@ class Box:
         wrapper = HERE / "python_with_driver.py"
         python.write_text(
             f'#!/bin/sh\nexport PYTHONPATH="{paths}"\n'
-            # anything but a process of ours is an interpreter that finds this one again
-            f'case "$1 $2" in "-m specrepro."*) ;; *)\n'
+            # anything but a process that computes is an interpreter that finds this one again
+            f'case "$1 $2" in "-m specrepro."* | {FIRST_BYTE}\\ *) ;; *)\n'
             f'export PYTHONPATH="{self.folder / "site"}:$PYTHONPATH"\n'
             f'exec "{sys.executable}" "$@" ;; esac\n'
             f'{without}exec "{sys.executable}" "{wrapper}" "{self.library}" "$@"\n'

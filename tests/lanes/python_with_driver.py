@@ -1,6 +1,7 @@
 """A Python whose CUDA driver is made up: LIBRARY REST…, where REST is what an interpreter is told
-(`-m MODULE DIRECTORY`). Kernels are executed by the emulator, in this process. With NO_COMPILERS it
-finds none of the packages that compile kernels; with MADE_UP_TORCH it has a torch over that driver.
+(`-m MODULE DIRECTORY`, or `SCRIPT ARGUMENTS`). Kernels are executed by the emulator, in this process.
+With NO_COMPILERS it finds none of the packages that compile kernels; with MADE_UP_TORCH it has a
+torch over that driver.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ def beside(name: str) -> Any:
 
 
 def main() -> None:
-    library, option, module, directory = sys.argv[1:]
-    assert option == "-m"
+    library, *words = sys.argv[1:]
+    module = words[1] if words[0] == "-m" else None
     card = beside("conftest")
-    device = card.Card(ctypes.CDLL(library), Path(directory))
+    # a trial's process leaves what the device saw in the trial's folder
+    device = card.Card(ctypes.CDLL(library), Path(words[2]) if module else None)
     device.reset()
     if os.environ.get("NO_COMPILERS"):
         installed = importlib.metadata.distribution
@@ -45,7 +47,11 @@ def main() -> None:
         importlib.metadata.distribution = distribution
     if os.environ.get("MADE_UP_TORCH"):
         beside("made_up_torch").install()
-    sys.argv = [module, directory]
+    if module is None:
+        sys.argv = words
+        runpy.run_path(words[0], run_name="__main__")
+        return
+    sys.argv = words[1:]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
