@@ -106,6 +106,49 @@ def test_the_one_element_too_many_is_found_at_its_thread() -> None:
     assert {(a.block, a.thread) for a in report.accesses} == {((39, 0, 0), (8, 0, 0))}
 
 
+def test_the_same_arguments_on_other_buffers_are_found_out_anew() -> None:
+    code, shape = kernel(GUARDED), ((4, 1, 1), (32, 1, 1))
+
+    def found(sizes: tuple[int, int]) -> list[tuple[str | None, int]]:
+        report = both(code, *shape, sizes, 120)
+        assert report.decided == 4
+        return [(access.buffer, int(access.elements[0])) for access in report.accesses]
+
+    assert found((120, 120)) == []
+    assert found((119, 120)) == [("a", 119)]
+    assert found((120, 64)) == [("b", 64)]
+    assert found((120, 120)) == []
+    # nobody has written the last element that is read: that is told by executing it
+    unwritten = np.ones(480, np.bool_)
+    unwritten[-4:] = False
+    arguments = [
+        Buffer("a", np.zeros(120, np.float32), initialised=unwritten),
+        Buffer("b", np.zeros(120, np.float32)),
+        120,
+    ]
+    report = launch(code, *shape, arguments, checks=ALL, outputs=False)
+    assert report.decided == 0
+    assert [(a.kind, a.elements.tolist()) for a in report.accesses] == [
+        (Kind.UNINITIALISED_READ, [119])
+    ]
+
+
+def test_what_nobody_wrote_between_two_reads_does_not_keep_a_launch_from_being_decided() -> None:
+    body = """
+    ld.param.u64 %d1, [a]; ld.param.u64 %d2, [b];
+    ld.global.f32 %f1, [%d1]; ld.global.f32 %f2, [%d1+8];
+    st.global.f32 [%d2], %f1;
+    ret;
+    """
+    written = np.array([1, 0, 1], np.bool_).repeat(4)
+    arguments = [
+        Buffer("a", np.zeros(3, np.float32), initialised=written),
+        Buffer("b", np.zeros(1, np.float32)),
+    ]
+    report = launch(kernel(body), (1, 1, 1), (1, 1, 1), arguments, checks=ALL, outputs=False)
+    assert (report.decided, report.accesses) == (1, ())
+
+
 def test_a_million_blocks_take_as_many_steps_as_one() -> None:
     size = 1_000_000 * 128
     arguments = [

@@ -1,8 +1,7 @@
-"""Where the accesses of all threads go: within their buffer, or where not."""
+"""Accesses of all threads against the buffers of a launch: within, or where not."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +10,9 @@ from ..dtypes import Array
 from ..geometry import Triple, geometry
 from ..memory import kind_outside
 from ..report import Recorder
-from ..sites import Site
-from ..storage import TAG_BITS, Storage
-from .apart import Footprint, apart
+from ..storage import Storage
 from .memo import Memo
-from .steps import Step
+from .trace import Access, Touched
 from .value import Value
 from .walk import UndecidedError
 from .where import Where, below, both, live, without
@@ -29,16 +26,13 @@ Cells = tuple[Array, Array, Array]  # accesses one by one: block, lane of its bl
 
 
 class Accesses:
-    """Looks at each access of a walk.
+    """Holds what a launch touches against its buffers.
 
-    sites: by the identity of an instruction. storages: by the tag of their addresses. initialised,
-    owners: whether those checks are made.
+    initialised, owners: whether those checks are made.
     """
 
     def __init__(
         self,
-        sites: Mapping[int, Site],
-        storages: Mapping[int, Storage],
         recorder: Recorder,
         block: Triple,
         memo: Memo,
@@ -46,54 +40,35 @@ class Accesses:
         initialised: bool,
         owners: bool,
     ) -> None:
-        self.sites, self.storages, self.recorder = sites, storages, recorder
+        self.recorder = recorder
         self.block, self.grid = block, memo.reaches.grid
         self.initialised, self.owners = initialised, owners
-        self.memo, self.reaches = memo, memo.reaches
-        self.prints: dict[int, list[Footprint]] = {}
+        self.memo = memo
 
-    def look(self, step: Step, address: Value, where: Where) -> None:
-        """Look at one access; UndecidedError for what is not decided here."""
-        site = self.sites.get(id(step.instruction))
-        if site is None or site.keeps:
+    def look(self, touched: Touched, storage: Storage) -> None:
+        """Record what is touched outside of a buffer; UndecidedError where an access has to be
+        executed.
+        """
+        if storage.starts is not None or (storage.frozen and touched.written):
             raise UndecidedError
-        reach = self.reaches.of(address, where)
-        if reach is None:
-            return  # nobody does it
-        base = address.base + step.offset
-        first, last = base + reach.first, base + reach.last
-        storage = self.storages.get(first >> TAG_BITS)
-        if storage is None or storage.starts is not None or last >> TAG_BITS != first >> TAG_BITS:
+        if self.owners and storage.owners is not None:
             raise UndecidedError
-        if (storage.frozen and site.writes) or (self.owners and storage.owners is not None):
+        begin, end = storage.base, storage.base + storage.size
+        if touched.first < begin or touched.end > end:
+            for access in touched.accesses:
+                if access.first < begin or access.last + access.site.width > end:
+                    self._wrong(access, storage)
+        if self.initialised and touched.read is not None and not _written(storage, touched):
             raise UndecidedError
-        by = address.by
-        if (by[0] | by[1] | by[2] | reach.bits | base) & (site.width - 1):
-            raise UndecidedError
-        begin, limit = storage.base, storage.base + storage.size - site.width
-        if first < begin or last > limit:
-            self._wrong(site, storage, address, base, where)
-            first, last = max(first, begin), min(last, limit)
-        looks = self.initialised and site.reads and first <= last
-        if looks and storage.marks is not None:
-            read = storage.marks[first - begin : last - begin + site.width]
-            if not read.all():
-                raise UndecidedError
-        self.prints.setdefault(storage.base, []).append(
-            Footprint(site.manner, base, site.width, reach)
-        )
 
-    def _wrong(self, site: Site, storage: Storage, address: Value, base: int, where: Where) -> None:
+    def _wrong(self, access: Access, storage: Storage) -> None:
         """Record the accesses that are not within their buffer."""
-        ahead, limit = base - storage.base, storage.size - site.width
-        offset = replace(
-            address,
-            base=ahead,
-            low=address.low - address.base + ahead,
-            high=address.high - address.base + ahead,
-        )
+        site, address, where = access.site, access.address, access.where
+        ahead, limit = access.base - storage.base, storage.size - site.width
         key = ("missed", id(address.at), address.by, id(where), ahead, limit)
-        found = self.memo.once(key, (address, where), lambda: self._missed(offset, limit, where))
+        found = self.memo.once(
+            key, (address, where), lambda: self._missed(_moved(address, ahead), limit, where)
+        )
         if sum(blocks.size for blocks, _, _ in found) > MOST_KEPT:
             self.memo.forget(key)
         for blocks, lanes, offsets in found:
@@ -151,6 +126,25 @@ class Accesses:
                 factor *= self.grid[axis]
         return blocks, lanes[which], targets
 
-    def apart(self) -> bool:
-        """Whether blocks keep out of each other's way."""
-        return all(apart(prints, self.reaches) for prints in self.prints.values())
+
+def _written(storage: Storage, touched: Touched) -> bool:
+    """Whether somebody has written every byte that is read, as far as it is the buffer's."""
+    marks, begin = storage.marks, storage.base
+    if marks is None or touched.read is None:
+        return True
+
+    def all_between(first: int, end: int) -> bool:
+        return bool(marks[max(first - begin, 0) : max(end - begin, 0)].all())
+
+    # what lies between two accesses need not have been written
+    return all_between(*touched.read) or all(
+        all_between(access.first, access.last + access.site.width)
+        for access in touched.accesses
+        if access.site.reads
+    )
+
+
+def _moved(address: Value, base: int) -> Value:
+    """The same at another base."""
+    by = base - address.base
+    return replace(address, base=base, low=address.low + by, high=address.high + by)

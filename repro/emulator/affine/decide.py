@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import checks as checking
-from ..geometry import Triple, geometry
 from ..program import Program
 from ..ptx import Kernel
 from ..report import Recorder
 from ..storage import TAG_BITS, Storage
 from .accesses import Accesses
-from .memo import memo
-from .steps import code
-from .walk import UndecidedError, Walk
+from .memo import Shape, memo
+from .trace import trace
+from .walk import UndecidedError
 
 
 def decided(
     kernel: Kernel,
     program: Program,
-    shape: tuple[Triple, Triple, int],
+    shape: Shape,
     arguments: tuple[Sequence[Storage], Sequence[bytes]],
     recorder: Recorder,
 ) -> int | None:
@@ -29,25 +28,26 @@ def decided(
     executing it; `recorder` then holds what it may. What buffers hold is not looked at, and not
     changed.
     """
-    steps = code(kernel)
-    if steps is None:
-        return None
-    grid, block, shared_bytes = shape
+    grid, block, _ = shape
     storages, bits = arguments
     known = memo(kernel, shape)
+    traced = trace(kernel, program.sites, shape, bits, known)
+    if traced is None:
+        return None
+    by_tag = {storage.base >> TAG_BITS: storage for storage in storages}
     looking = Accesses(
-        program.sites,
-        {storage.base >> TAG_BITS: storage for storage in storages},
         recorder,
         block,
         known,
         initialised=checking.INITIALISED in recorder.checks,
         owners=recorder.requests is not None and checking.OWNERSHIP in recorder.checks,
     )
-    walk = Walk(steps, bits, geometry(0, 1, block, grid), shared_bytes, known, looking.look)
+    races = checking.GLOBAL_RACE in recorder.checks and grid != (1, 1, 1)
     try:
-        count = walk.run()
+        for tag, touched in traced.touched.items():
+            if tag not in by_tag or (races and not touched.apart):
+                return None
+            looking.look(touched, by_tag[tag])
     except UndecidedError:
         return None
-    races = checking.GLOBAL_RACE in recorder.checks and grid != (1, 1, 1)
-    return count if not races or looking.apart() else None
+    return traced.steps

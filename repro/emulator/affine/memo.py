@@ -30,6 +30,7 @@ class Memo:
         self.constants: dict[int, Value] = {}
         self.found: dict[Hashable, tuple[Any, Any]] = {}
         self.reaches = Reaches(grid)
+        self.traces: dict[tuple[bytes, ...], Any] = {}  # by the bits of the arguments
 
     def constant(self, number: int) -> Value:
         """The one object for a number."""
