@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .agreement import Elements, difference, places, spans
-from .device_judge import DeviceSays, outcomes_of, weigh_device
+from .device_judge import DeviceSays, outcomes_of, unwell, weigh_device
 from .hypotheses import Weighed
 from .lanes.catalog import CATALOG, IN_KERNEL, OUTCOMES
 from .plan import Plan, Step, Wanted
@@ -66,6 +66,7 @@ def judge(
     wrong: list[str] = []
     unknown: list[str] = []
     disagree: list[str] = []
+    lost: list[str] = []
     unobserved = list(plan.left_out)
     agrees: set[tuple[int, str]] = set()
     shown = False
@@ -80,12 +81,15 @@ def judge(
             if result.status is Status.SKIPPED:
                 continue
             where = f"{name(step)} in lane {lane}"
+            if why := unwell(result):
+                lost.append(f"after {where} the GPU was not well: {why}")
             if result.status not in DECIDED:
                 unknown.append(f"{where}: {result.status}: {result.reason or 'no reason given'}")
                 continue
             if CATALOG[lane].device:
                 said = _on_device(plan, results, number, lane)
                 wrong += [f"{where}: {problem}" for problem in said.wrong]
+                unknown += [f"{where}: {problem}" for problem in said.unknown]
                 unobserved += [f"{where}: {silence}" for silence in said.unobserved]
                 shown = shown or said.shown
                 if said.agrees:
@@ -137,7 +141,7 @@ def judge(
             reasons[0] += "; not compared with the reference"
         if weighed is not None:
             reasons.append(_surviving(weighed))
-    return Judgement(verdict, cause, tuple(reasons), tuple(unobserved), frozenset(agrees))
+    return Judgement(verdict, cause, (*reasons, *lost), tuple(unobserved), frozenset(agrees))
 
 
 def _survives_kernels(weighed: Weighed) -> bool:
@@ -160,7 +164,8 @@ def as_expected(
     if result.status not in DECIDED:
         return False
     if CATALOG[lane].device:
-        return not _on_device(plan, results, number, lane).wrong
+        said = _on_device(plan, results, number, lane)
+        return not said.wrong and not said.unknown
     return wanted.open or not compare(wanted, result)
 
 

@@ -192,6 +192,11 @@ class Place:
         )
 
 
+# Source of the evidence that a GPU was not well behind a trial: a fault that nothing located there
+# may be the loss of the GPU itself.
+AFTERWARDS = "GPU afterwards"
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What one source (a lane's checks, a process's end, NVML...) showed. place: of a fault, as far

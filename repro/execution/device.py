@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from ..lanes.gpu import ill
 from ..lanes.gpu_trial import Surroundings, usable
 from ..lanes.gpu_trial import play as play_trial
 from ..lanes.process import result_from
-from ..records import Status, Trial, TrialResult, to_json
+from ..records import AFTERWARDS, Evidence, Seen, Status, Trial, TrialResult, to_json
 from ..sanitizer.tool import Tool
 from ..watch.gpus import Gpu, gpus
 from .entries import Work
@@ -48,13 +48,19 @@ def play(work: Work) -> Ended:
         gpu, work.shared / "kernels", work.timeout, work.children, bool(job["keep"])
     )
     result = play_trial(trial, job, work.directory, around, tool, int(job["number"]), work.told)
-    (work.directory / OUTCOME).write_text(json.dumps(to_json(result)), encoding="utf-8")
+    _keep(work.directory, result)
     why = ill(_at_first(work.shared, gpu), gpus)
     if not why:
         return Ended(seconds=result.seconds)
-    said = f"after {trial.variant} in lane {trial.lane} {why}"
+    evidence = (*result.evidence, Evidence(AFTERWARDS, Seen.SEEN, why))
+    _keep(work.directory, replace(result, evidence=evidence))
+    said = f"after {trial.case}, {trial.variant} in lane {trial.lane}, {why}"
     infra = "" if result.status in DECIDED else f"{said}: {result.reason or result.status}"
     return Ended(seconds=result.seconds, infra=infra, unwell=said)
+
+
+def _keep(directory: Path, result: TrialResult) -> None:
+    (directory / OUTCOME).write_text(json.dumps(to_json(result)), encoding="utf-8")
 
 
 def outcome(directory: Path, trial: Trial) -> TrialResult:

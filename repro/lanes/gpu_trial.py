@@ -50,7 +50,7 @@ SHOWN = 3  # incidents that a line of evidence names
 class Surroundings:
     """What the trials of a run share. kernels: folder of machine code compiled by earlier ones.
     keep: core dumps stay. module: the process of a trial. linger: seconds of watching behind one
-    that did not come out clean."""
+    that did not come out clean, or go no further on purpose."""
 
     gpu: Gpu
     kernels: Path
@@ -121,7 +121,7 @@ def play(
         )
         own = ending if used is None else Ending("", ending.timed_out, ending.seconds)
         (result,) = read_results(directory, [trial], own)
-        if result.status is not Status.CLEAN:
+        if result.status not in (Status.CLEAN, Status.SKIPPED):
             time.sleep(around.linger)
     if used is not None:
         said = weigh(
@@ -234,7 +234,7 @@ def xids(seen: Watched, gpu: Gpu, placed: Sequence[Placed] = ()) -> list[Evidenc
         codes = [i for i in mine if watched.source in i.sources]
         source = f"Xid by {watched.source}"
         if codes:
-            said = ", ".join(f"Xid {i.first.code}" for i in codes[:SHOWN])
+            said = ", ".join(f"Xid {_code(i)}" for i in codes[:SHOWN])
             said += f" and {len(codes) - SHOWN} more" if len(codes) > SHOWN else ""
             place = _place(codes[0], watched.source, placed)
             found.append(Evidence(source, Seen.SEEN, said, place))
@@ -243,6 +243,13 @@ def xids(seen: Watched, gpu: Gpu, placed: Sequence[Placed] = ()) -> list[Evidenc
         else:
             found.append(Evidence(source, Seen.UNOBSERVABLE, watched.reason))
     return found
+
+
+def _code(incident: Incident) -> str:
+    """The code; of one that no program brings about, that it is of the hardware."""
+    row = incident.entry
+    hardware = row is not None and row.kind == "hardware"
+    return f"{incident.first.code} (hardware)" if hardware else str(incident.first.code)
 
 
 def _place(incident: Incident, source: str, placed: Sequence[Placed]) -> Place:

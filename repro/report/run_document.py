@@ -25,7 +25,7 @@ from .document import (
 )
 from .hypotheses_document import hypotheses
 from .instruments import instrument_table
-from .run_page import what
+from .run_page import unwell, what
 from .run_pictures import acceptance, pictures, trial_of
 from .upstream import shorthand
 
@@ -74,6 +74,8 @@ def _sentence(case: Record) -> Line:
 
 
 def _case(case: Record) -> Iterator[Block]:
+    if lost := unwell(case):
+        yield Section("The GPU", [Bullets([(said,) for said in lost])])
     if case["verdict"] != "REPRODUCED":
         yield Section("Why", [Bullets([(str(reason),) for reason in case["reasons"]])])
     yield Facts(list(_about(case)))

@@ -126,6 +126,7 @@ def _facts(case: Record) -> list[tuple[str, RenderableType]]:
     facts: list[tuple[str, RenderableType]] = []
     if case["verdict"] != "REPRODUCED":
         facts += [("why", Text(printable(reason))) for reason in case["reasons"][:5]]
+    facts += [("device", Text(printable(said), "bold yellow")) for said in unwell(case)]
     shown = case["shown"]
     if not shown:
         return facts
@@ -137,6 +138,17 @@ def _facts(case: Record) -> list[tuple[str, RenderableType]]:
         facts.append(("where", _where(source, shown["excerpt"])))
     facts += [("effect", Text(printable(note))) for note in shown["notes"]]
     return facts
+
+
+def unwell(case: Record) -> list[str]:
+    """That the GPU was not well behind a trial, a line each."""
+    return [
+        f"not well after {trial['variant']} in lane {trial['lane']}: {one['detail']}; what was "
+        "seen until then stays"
+        for trial in case["trials"]
+        for one in trial["evidence"]
+        if one["source"] == "GPU afterwards"
+    ]
 
 
 def what(finding: Record, tensor: str | None) -> str:

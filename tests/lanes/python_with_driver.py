@@ -1,7 +1,7 @@
 """A Python whose CUDA driver is made up: LIBRARY REST…, where REST is what an interpreter is told
-(`-m MODULE DIRECTORY`, or `SCRIPT ARGUMENTS`). Kernels are executed by the emulator, in this process.
-With NO_COMPILERS it finds none of the packages that compile kernels; with MADE_UP_TORCH it has a
-torch over that driver.
+(`-m MODULE DIRECTORY`, or `SCRIPT ARGUMENTS`). Kernels are executed by the emulator, in this
+process. With NO_COMPILERS it finds none of the packages that compile kernels; with MADE_UP_TORCH it
+has a torch over that driver.
 """
 
 from __future__ import annotations

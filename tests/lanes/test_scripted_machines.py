@@ -92,7 +92,7 @@ ROWS = (
     Row("Xid 31", page_fault, "plain", REPRODUCED, "fault", "clean", ("Xid 31",), "Xid 31"),
     Row("storm of 13", storm, "plain", REPRODUCED, "fault", "clean", ("Xid 13",), "Xid 13"),
     # what was seen before stays; the fix was not looked at on the device, and that is said
-    Row("79, lost", lost, "plain", REPRODUCED, "fault", "skipped", ("Xid 79",)),
+    Row("79, lost", lost, "plain", REPRODUCED, "fault", "skipped", ("Xid 79 (hardware)",)),
     Row("NVML missing", no_nvml, "plain", INCONCLUSIVE, "skipped", "skipped", ("no CUDA device",)),
     Row(
         "no driver",
@@ -199,6 +199,26 @@ def test_each_machine_has_its_verdict_and_its_message(box: Box, row: Row) -> Non
     # whatever the machine, what was not seen to be well is not called so
     if row.fixed != "clean":
         assert fixed["reason"]
+
+
+def test_a_gpu_that_is_lost_behind_a_fault_is_said_and_nothing_more_is_started(box: Box) -> None:
+    lost(box)
+    lanes = ("--lane", "reference", "--lane", "plain", "--lane", "blocking")
+    record = box.run(*CASE, *lanes)
+    (case,) = record["cases"]
+    trials = box.trials(record)
+    left = [trials["fixed", "plain"], trials["faulty", "blocking"], trials["fixed", "blocking"]]
+    for trial in left:
+        assert trial["status"] == "skipped"
+        assert "after mtp-tail-overflow, faulty in lane plain" in trial["reason"]
+    assert case["verdict"] == REPRODUCED
+    assert "in lane plain the GPU was not well: the driver" in case["reasons"][-1]
+    runs = str(box.folder / "runs")
+    page = " ".join(box.specrepro("runs", "show", "latest", "--runs", runs).stdout.split())
+    assert "not well after faulty in lane plain: the driver does not show GPU 0" in page
+    assert "79 (hardware)" in page
+    sent = box.specrepro("report", "latest", "--runs", runs).stdout
+    assert "not well after faulty in lane plain" in sent
 
 
 def test_no_machine_changes_what_the_lanes_without_a_device_say(box: Box) -> None:

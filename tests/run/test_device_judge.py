@@ -10,9 +10,11 @@ from specrepro.repro.agreement import beyond, places
 from specrepro.repro.device_judge import TIMING, outcomes_of, weigh_device
 from specrepro.repro.plan import Wanted
 from specrepro.repro.records import (
+    AFTERWARDS,
     Evidence,
     Finding,
     Kind,
+    Place,
     Prediction,
     Seen,
     Service,
@@ -27,6 +29,9 @@ FAULTY = Wanted((WRITE,), (), literal_clean=False, fix=False)
 FIXED = Wanted((), (), literal_clean=True, fix=True)
 SERVES = Service(True, True, 9, 9, True)
 CUDA = Evidence("CUDA", Seen.SEEN, "error 700")
+
+
+LOST = Evidence(AFTERWARDS, Seen.SEEN, "the driver does not show GPU 0 any more")
 
 
 def wrote(first: int, last: int, launch: int = 4) -> Finding:
@@ -112,3 +117,28 @@ def test_what_came_out_must_be_what_is_wanted_unless_a_fault_ended_it() -> None:
     assert weigh_device(both, trial(Status.CLEAN), "plain", (), missed).wrong == tuple(missed)
     ended = trial(Status.FAULT, stopped=True, evidence=(CUDA,))
     assert weigh_device(both, ended, "plain", (), missed).shown
+
+
+def test_an_error_that_names_nothing_on_a_gpu_that_was_lost_is_neither_for_nor_against() -> None:
+    ended = trial(Status.FAULT, stopped=True, evidence=(CUDA, LOST))
+    for wanted in (FAULTY, FIXED):
+        said = weigh_device(wanted, ended, "plain", (wrote(8, 9),))
+        assert (said.shown, said.wrong) == (False, ())
+        assert "does not show GPU 0 any more" in said.unknown[0]
+
+
+@pytest.mark.parametrize(("launch", "shown"), [(4, True), (5, False)])
+def test_an_error_in_a_launch_that_the_reference_blames_counts_though_the_gpu_was_lost(
+    launch: int, shown: bool
+) -> None:
+    placed = Evidence("CUDA", Seen.SEEN, "error 700", Place((launch, launch)))
+    ended = trial(Status.FAULT, stopped=True, evidence=(placed, LOST))
+    said = weigh_device(FAULTY, ended, "plain", (wrote(8, 9),))
+    assert said.shown == shown
+    assert bool(said.unknown) == (not shown)
+
+
+def test_what_memcheck_named_counts_though_the_gpu_was_lost() -> None:
+    ended = trial(Status.FAULT, "memcheck", stopped=True, findings=(wrote(8, 9),), evidence=(LOST,))
+    assert weigh_device(FAULTY, ended, "memcheck", (wrote(8, 9),)).shown
+    assert weigh_device(FIXED, ended, "memcheck", ()).wrong
