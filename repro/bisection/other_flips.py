@@ -1,7 +1,6 @@
 """The boundaries of a line besides the one that was found.
 
-Each stretch between two builds that were tried, whose verdicts differ and between which others lie,
-is a line of its own.
+Each stretch between two builds that were tried and whose verdicts differ is a line of its own.
 
 A build that is good right of a bad one shows that there are several. Halving each such stretch
 finds one boundary in it, and what that shows anew is gone into in the same way; a defect that came
@@ -35,12 +34,11 @@ class Stretch:
 
 
 def stretches(stage: Stage) -> Iterator[Stretch]:
-    """The stretches of a line that are not gone into yet: its own boundary aside, those in which a
-    build lies that can be tried."""
+    """The stretches of a line, its own boundary aside; also between two builds that are adjacent,
+    which a fault that shows only sometimes takes more trials to tell apart."""
     own = {stage.result.build, stage.result.previous}
     for flip in flips(states(stage.line.builds, stage.events)):
-        untried = [build for build in flip.between if build not in stage.line.unavailable]
-        if {flip.previous, flip.build} != own and untried:
+        if {flip.previous, flip.build} != own:
             yield Stretch(flip)
 
 

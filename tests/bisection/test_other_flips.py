@@ -64,6 +64,12 @@ def test_of_a_fault_that_went_and_came_back_all_boundaries_are_found_in_their_or
     assert {stage.name for stage in others} == {"flip"}
 
 
+def test_a_boundary_between_neighbours_that_were_both_tried_is_told_too() -> None:
+    first, others = History("gbgb").all(jobs=2)
+    assert (first.result.previous, first.result.build) == ("v2", "v3")
+    assert boundaries(others) == [("first_bad", "v0", "v1"), ("first_good", "v1", "v2")]
+
+
 @pytest.mark.parametrize("letters", ["ggbggggggggggbbb", "gggggggggggggbbb", "gb", "g??b"])
 def test_where_trials_show_one_boundary_nothing_more_is_tried(letters: str) -> None:
     history = History(letters)
@@ -89,7 +95,5 @@ def test_what_is_found_is_so_and_every_change_that_trials_show_is_gone_into(
     events = [event for stage in (first, *others) for event in stage.events]
     shown = flips(states(history.builds, events))
     gone_into = {(previous, build) for _, previous, build in found}
-    for flip in shown:
-        left = [b for b in flip.between if b not in history.line.unavailable]
-        assert not left or (flip.previous, flip.build) in gone_into
+    assert {(flip.previous, flip.build) for flip in shown} <= gone_into
     assert {stage.find for stage in others} <= set(Find)
