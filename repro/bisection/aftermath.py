@@ -6,29 +6,27 @@ A journal of its own beside those of the lines, so that this too goes on where i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .. import store
 from ..check.depth import Told
-from ..errors import UntestableError
-from ..escape import printable
-from . import sought, suspects, trials
-from .boundary import excluded
+from . import beside, packages, sought, suspects, trials
 from .candidates import Candidate, Line
-from .journal import Journal
-from .question import Find, Options
-from .record import KINDS, Stage
+from .packages import Packages
+from .pair import Pair
+from .progress_line import varied
+from .question import Options
+from .record import Stage
 from .search import OTHER_TRIALS
-from .suspects import Fault, Outcome, Variation, Varied
+from .suspects import Outcome
 from .tally import tallies
 from .trials import Bench, row_of
-from .verdicts import Bad, Event, Observation, Opened, effective
+from .variation import Fault, Variation, Varied
+from .verdicts import Event, Observation, Opened, effective
 
 if TYPE_CHECKING:
-    from ..check.engine.variations import Crossing, Installed, Switch
-
-STAGE = "variation"
+    from ..check.engine.variations import Crossing, Switch
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +43,6 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """The two builds at a boundary, and what opens them. settings: of the bad one, as its engine
-    came up. moved: switches whose default is another one on the other side."""
-
-    bad: str
-    good: str
-    words: Mapping[str, str]
-    settings: Mapping[str, str] = field(default_factory=dict)
-    moved: frozenset[str] = frozenset()
-
-    def other(self, build: str) -> str:
-        return self.good if build == self.bad else self.bad
-
-
-@dataclass(frozen=True, slots=True)
 class Closer:
     """What came of it. parts: `switches`, `cross_tests` and `unknown` of a boundary. stage: its
     trials. whole: False where the machine or the budget ended it."""
@@ -67,37 +50,6 @@ class Closer:
     parts: Mapping[str, list[Any]]
     stage: Stage
     whole: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Packages:
-    """What can be crossed. changes: build → packages of the other one, its requirements allowing
-    it; refused: build → (change, why not). versions: build → package → version there."""
-
-    changes: Mapping[str, tuple[suspects.Change, ...]] = field(default_factory=dict)
-    refused: Mapping[str, list[tuple[suspects.Change, str]]] = field(default_factory=dict)
-    versions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    python: str = ""
-    unknown: tuple[str, ...] = ()
-    temporary: bool = False
-
-
-def pair(stage: Stage, defaults: Sequence[Mapping[str, Any]]) -> Pair | None:
-    """The builds of a confirmed boundary; None where it is not confirmed. defaults: as the part
-    `defaults` of a boundary."""
-    result = stage.result
-    if str(result.kind) not in set(Find) or result.build is None or result.previous is None:
-        return None
-    bad, good = result.build, result.previous
-    if stage.find is Find.FIRST_GOOD:
-        bad, good = good, bad
-    words = {c.build: c.word for c in stage.line.candidates if c.build in {bad, good}}
-    settings: dict[str, str] = {}
-    for event in effective(list(stage.events)):
-        if isinstance(event, Observation) and event.build == bad and isinstance(event.verdict, Bad):
-            for acting in (stage.rows.get(event.log) or {}).get("exposure", ()):
-                settings |= {str(k): str(v) for k, v in acting["settings"].items()}
-    return Pair(bad, good, words, settings, frozenset(str(one["setting"]) for one in defaults))
 
 
 def look_closer(
@@ -116,27 +68,28 @@ def look_closer(
     set_to = {s.name: str(s.value) for s in wanted.switches if s.value is not None}
     both = replace(both, settings={**set_to, **both.settings})
     key = str(store.request(bench.folder).get("key"))
-    header = {"asked": key, "line": STAGE, "bad": both.bad, "good": both.good}
-    path = bench.folder / f"{STAGE}-{both.bad}-{both.good}.jsonl"
-    journal = Journal.open(path, header)
+    journal = beside.open_journal(bench.folder, key, both.bad, both.good)
     journal.append(Opened())
-    packages = _Packages() if wanted.crossing is None else _packages(wanted.crossing, both, told)
-    unknown = list(packages.unknown)
-    whole = not packages.temporary
+    crossed = Packages()
+    if wanted.crossing is not None:
+        crossed = packages.between(wanted.crossing, both, told)
+    unknown = list(crossed.unknown)
+    whole = not crossed.temporary
     while True:
-        tried, pending = _walk(wanted, both, packages, [*stage.events, *journal.events], options)
+        tried, pending = _walk(wanted, both, crossed, [*stage.events, *journal.events], options)
         if pending is None:
             break
         if said := _spent([*stage.events, *journal.events], options):
             unknown.append(f"what carries the fault: {said}")
             whole = False
             break
-        told(words(pending, both))
-        came = _try(pending, wanted, both, packages, bench, journal.events)
+        words = pending.words(both.other(pending.build))
+        told(words)
+        came = _try(pending, wanted, crossed, both, bench, journal.events)
         seen = sought.judged(bench.folder, came, wanted.signature)
         journal.append(seen)
-        kind = KINDS[type(seen.verdict)]
-        shown(f"{words(pending, both)}   {kind}   {seen.seconds + seen.setup:.1f} s")
+        record = row_of(bench.folder, seen) or {}
+        shown(varied(seen, words, str(record.get("injected") or "")))
     events = effective(journal.events)
     rows = {
         e.log: row
@@ -147,31 +100,25 @@ def look_closer(
         "switches": [_row(v, o, both, events) for v, o in tried if v.varied is Varied.SWITCH],
         "cross_tests": [
             *(
-                _row(v, o, both, events) | {"was": _was(v, packages)}
+                _row(v, o, both, events) | {"was": crossed.was(v)}
                 for v, o in tried
                 if v.varied is Varied.PACKAGES
             ),
-            *_refused(packages, both),
+            *(
+                _row(v, Outcome(Fault.UNKNOWN, why), both, ()) | {"was": crossed.was(v)}
+                for v, why in crossed.never(both)
+            ),
         ],
         "unknown": unknown,
     }
     for variation in suspects.carriers(tried):
         _row_of(parts, variation)["carries"] = True
-    after = Stage(STAGE, Line(()), stage.find, journal.events, rows, stage.result)
+    after = Stage(beside.STAGE, Line(()), stage.find, journal.events, rows, stage.result)
     return Closer(parts, after, whole and not any(o.temporary for _, o in tried))
 
 
-def words(one: Variation, both: Pair) -> str:
-    """A variation in words."""
-    if one.varied is Varied.SWITCH:
-        return f"{one.build} with {', '.join(' '.join(change) for change in one.changes)}"
-    some = ", ".join(" ".join(change) for change in one.changes[:3])
-    more = f" and {len(one.changes) - 3} more" if len(one.changes) > 3 else ""
-    return f"{one.build} with packages of {both.other(one.build)}: {some}{more}"
-
-
 def _walk(
-    wanted: Wanted, both: Pair, packages: _Packages, events: Sequence[Event], options: Options
+    wanted: Wanted, both: Pair, crossed: Packages, events: Sequence[Event], options: Options
 ) -> tuple[list[tuple[Variation, Outcome]], Variation | None]:
     """The variations that have an outcome, and the first one that has none."""
     found = tallies(events, others=OTHER_TRIALS)
@@ -180,7 +127,7 @@ def _walk(
         return suspects.outcome(found.get(one.name), found[both.bad], options)
 
     tried: list[tuple[Variation, Outcome]] = []
-    for one in _variations(wanted, both, packages, decided):
+    for one in _variations(wanted, both, crossed, decided):
         came = decided(one)
         if came is None:
             return tried, one
@@ -189,7 +136,7 @@ def _walk(
 
 
 def _variations(
-    wanted: Wanted, both: Pair, packages: _Packages, decided: suspects.Decided
+    wanted: Wanted, both: Pair, crossed: Packages, decided: suspects.Decided
 ) -> Iterator[Variation]:
     known = [s for s in wanted.switches if s.name in both.settings]
     alternatives = {s.name: [c for c in s.choices if c != both.settings[s.name]] for s in known}
@@ -199,15 +146,15 @@ def _variations(
     }
     yield from suspects.switched(both.bad, both.good, alternatives, moved, decided)
     for build in (both.bad, both.good):
-        changes = packages.changes.get(build, ())
+        changes = crossed.changes.get(build, ())
         yield from suspects.crossed(build, build == both.bad, changes, decided)
 
 
 def _try(
     one: Variation,
     wanted: Wanted,
+    crossed: Packages,
     both: Pair,
-    packages: _Packages,
     bench: Bench,
     events: Sequence[Event],
 ) -> Observation:
@@ -216,42 +163,10 @@ def _try(
         fixed = {**asked.question.fixed, **dict(one.changes)}
         bench = replace(bench, asked=replace(asked, question=replace(asked.question, fixed=fixed)))
     elif wanted.crossing is not None:
-        # all else stays as it is in the build's own environment, whatever is newer by now
-        every = {**packages.versions[one.build], **dict(one.changes)}
-        limits = [f"{name}=={version}" for name, version in sorted(every.items())]
-        bench = replace(bench, depth=wanted.crossing.depth(limits, packages.python))
+        bench = replace(bench, depth=crossed.depth(one, wanted.crossing))
     number = 1 + sum(isinstance(e, Observation) and e.build == one.name for e in events)
-    return trials.run(bench, Candidate(one.name, both.words[one.build]), number)
-
-
-def _packages(crossing: Crossing, both: Pair, told: Told) -> _Packages:
-    inside: dict[str, Installed] = {}
-    for build in (both.bad, both.good):
-        told(f"which packages {build} is installed with")
-        try:
-            inside[build] = crossing.installed(both.words[build])
-        except UntestableError as error:
-            return _Packages(unknown=(f"packages: {error}",), temporary=error.temporary)
-    bad, good = inside[both.bad], inside[both.good]
-    if bad.python != good.python:
-        said = f"packages: one build runs on Python {bad.python}, the other on {good.python}"
-        return _Packages(unknown=(said,))
-    shared = sorted(bad.packages.keys() & good.packages.keys())
-    differ = [name for name in shared if bad.packages[name] != good.packages[name]]
-    changes: dict[str, tuple[suspects.Change, ...]] = {}
-    refused: dict[str, list[tuple[suspects.Change, str]]] = {}
-    for build, own, other in ((both.bad, bad, good), (both.good, good, bad)):
-        every = [(name, other.packages[name]) for name in differ]
-        why = {c: excluded(own.metadata, *c) for c in every}
-        changes[build] = tuple(c for c in every if not why[c])
-        refused[build] = [(c, said) for c, said in why.items() if said]
-    unknown = []
-    if not differ:
-        unknown.append("packages: both builds are installed with the same versions")
-    if alone := sorted(bad.packages.keys() ^ good.packages.keys()):
-        unknown.append(f"packages that one of the two has alone: {printable(', '.join(alone))}")
-    versions = {both.bad: bad.packages, both.good: good.packages}
-    return _Packages(changes, refused, versions, bad.python, tuple(unknown))
+    seen = trials.run(bench, Candidate(one.name, both.words[one.build]), number)
+    return replace(seen, varied=one)
 
 
 def _spent(events: Sequence[Event], options: Options) -> str:
@@ -280,19 +195,6 @@ def _row(one: Variation, came: Outcome, both: Pair, events: Sequence[Event]) -> 
         "trials": len(mine),
         "logs": [e.log for e in mine],
     }
-
-
-def _was(one: Variation, packages: _Packages) -> dict[str, str | None]:
-    here = packages.versions.get(one.build, {})
-    return {name: here.get(name) for name, _ in one.changes}
-
-
-def _refused(packages: _Packages, both: Pair) -> Iterator[dict[str, Any]]:
-    for build, every in packages.refused.items():
-        for change, why in every:
-            one = Variation(build, build == both.bad, Varied.PACKAGES, (change,))
-            row = _row(one, Outcome(Fault.UNKNOWN, why), both, ())
-            yield row | {"was": _was(one, packages)}
 
 
 def _row_of(parts: Mapping[str, list[Any]], one: Variation) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from .crew import Crew, crew
 from .groups import counted
 from .guard import guarded
 from .journal import Journal
+from .pair import pair
 from .plan import READ, Plan, about, identity
 from .question import Ending, Find, Kind, Options, Result
 from .record import Stage, bisect_record, status
@@ -176,7 +177,7 @@ def _closer(
     if not plan.closer or found is None:
         return [], True
     last = next(stage for stage in reversed(stages) if stage.result.kind is not Kind.NONE)
-    both = aftermath.pair(last, found["defaults"])
+    both = pair(last, found["defaults"])
     if both is None:
         found["unknown"].append("what carries the fault: the boundary is not confirmed")
         return [], True

@@ -7,6 +7,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from .variation import Variation, Varied
 from .verdicts import (
     Bad,
     Event,
@@ -68,7 +69,10 @@ def from_line(line: str) -> Event:
             setup=fields.number("setup"),
             # journals of before there were other machines have none
             place=_place(Fields(fields.take("place"))) if fields.has("place") else None,
+            varied=_varied(Fields(fields.take("varied"))) if fields.has("varied") else None,
         )
+        if event.varied is not None and event.varied.name != event.build:
+            raise ValueError("a variation is called by what is varied")
     elif name == "mark":
         event = Mark(fields.text("build"), Marked(fields.text("verdict")))
     elif name in EVENTS:
@@ -114,6 +118,24 @@ def _place(fields: Fields) -> Place:
     return place
 
 
+def _varied(fields: Fields) -> Variation:
+    changes = fields.take("changes")
+    if type(changes) is not list or not all(_change(one) for one in changes):
+        raise ValueError("changes are a list of pairs of texts")
+    variation = Variation(
+        build=fields.text("build"),
+        shows=fields.flag("shows"),
+        varied=Varied(fields.text("varied")),
+        changes=tuple((name, value) for name, value in changes),
+    )
+    fields.end()
+    return variation
+
+
+def _change(one: Any) -> bool:
+    return type(one) is list and [type(part) for part in one] == [str, str]
+
+
 class Fields:
     """The keys of a JSON object, taken one by one; ValueError for what is not as it should be."""
 
@@ -135,6 +157,12 @@ class Fields:
         value = self.take(key)
         if type(value) is not str:
             raise ValueError(f"{key} is a text")
+        return value
+
+    def flag(self, key: str) -> bool:
+        value = self.take(key)
+        if type(value) is not bool:
+            raise ValueError(f"{key} is true or false")
         return value
 
     def count(self, key: str, least: int = 0) -> int:

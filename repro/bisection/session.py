@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -23,34 +22,26 @@ from . import sought, trials
 from .candidates import Candidate, Line
 from .costs import Costs
 from .crew import play_batch
-from .groups import deciding, left_out
+from .groups import deciding
 from .journal import Journal
 from .plan import COMMAND
+from .progress_line import narrowed
 from .question import Ending, Find, Kind, Options, Result, Trial
 from .readying import ready
 from .search import Search
 from .timeline import scanned
 from .trials import Bench
 from .verdicts import (
-    Bad,
-    Good,
     Infra,
     Mark,
     Observation,
     Opened,
-    Other,
-    Untestable,
-    effective,
 )
 
 RELEASES = "release"
 SCAN_TRIALS = 2  # of a build, where the machine or the network failed
 SCAN_FAILURES = 4  # of them in a row, at which a scan stops
 
-MOST_SAID = 90  # characters of a reason in a line
-HERE = "here"  # the node of this machine
-SHORT = 1.0  # seconds of making ready, below which they are not told
-MINUTES = 600  # seconds from which a time is told in minutes
 # Takes one line for a person about a trial that ended.
 Shown = Callable[[str], None]
 # Takes the builds to have ready while a step runs.
@@ -231,65 +222,3 @@ def next_step(quest: Quest, engine: Search) -> Sequence[Trial] | Result:
     if wanted:
         return wanted[: quest.options.jobs]
     return scanned(quest.line.builds, counted, quest.options.find, quest.line.unavailable)
-
-
-def narrowed(quest: Quest, engine: Search, seen: Observation, injected: str = "") -> str:
-    """A trial in one line: what came of it, what is left, how long that may take. injected: the
-    change that was made to the build on purpose."""
-    verdict = seen.verdict
-    match verdict:
-        case Bad(signature=said):
-            what = f"bad   {said}"
-        case Good():
-            what = f"good   with {injected} injected" if injected else "good"
-        case Other(signature=said):
-            what = f"another fault   {said}"
-        case Untestable(reason=said):
-            what = f"untestable   {said}"
-        case Infra(reason=said):
-            what = f"failed   {said}"
-    line = f"{seen.build[:12]:<12}  {what[:MOST_SAID]}   {seen.seconds:.1f} s{_where(seen)}"
-    if why := not_counted(engine, seen):
-        line += f"   {why}"
-    if seen.setup >= SHORT:
-        line += f" and {seen.setup:.1f} s for its environment"
-    left = _left(quest, engine)
-    return f"{line}   · {left}" if left else line
-
-
-def _where(seen: Observation) -> str:
-    """The node of a trial and its GPU, "" for one of this machine without."""
-    place = seen.place
-    if place is None or (place.node == HERE and not place.gpu):
-        return ""
-    return " on " + " ".join(
-        part for part in (f"node {place.node}" * (place.node != HERE), place.gpu) if part
-    )
-
-
-def not_counted(engine: Search, seen: Observation) -> str:
-    """Why a trial does not count beside the others, "" where it does."""
-    chosen = deciding(engine.events)
-    if engine.options.mix_hosts or chosen is None:
-        return ""
-    return left_out(seen, chosen)
-
-
-def _left(quest: Quest, engine: Search) -> str:
-    """How many builds may be the boundary, and what it takes to tell; "" before that is known."""
-    if quest.scan:
-        seen = [one for one in effective(engine.events) if isinstance(one, Observation)]
-        each = sum(one.seconds + one.setup for one in seen) / len(seen) if seen else 0.0
-        line = quest.line
-        count = len(line.builds) - len(line.unavailable) - len({one.build for one in seen})
-        return f"{count} left, {_time(count * each)}" if count > 0 else ""
-    now = engine.progress()
-    if not now.trials_left or now.seconds_left is None:
-        return ""
-    trials = math.ceil(now.trials_left)
-    many = f"{trials} trial{'s'[: trials != 1]} or so"
-    return f"{now.candidates} left, {many}, {_time(now.seconds_left)}"
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < MINUTES else f"{seconds / 60:.0f} min"

@@ -8,58 +8,17 @@ follows from the outcomes so far alone, so that it goes on from a journal.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from .ends import repeats
 from .posterior import clean_chance
 from .question import Options
 from .tally import Tally
+from .variation import Change, Fault, Variation, Varied
 
 MOST = 16  # sets of packages that are tried beside one build
 INFRA_TRIALS = 3  # failures of the machine in a row, at which a variation is left
-
-Change = tuple[str, str]  # what is set otherwise, and to what
-
-
-class Varied(StrEnum):
-    """What of a build is varied."""
-
-    SWITCH = "switch"
-    PACKAGES = "packages"
-
-
-class Fault(StrEnum):
-    """What a variation shows."""
-
-    SHOWN = "shown"
-    NOT_SHOWN = "not shown"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Variation:
-    """A build with something of it set otherwise. shows: whether it has the fault as it is."""
-
-    build: str
-    shows: bool
-    varied: Varied
-    changes: tuple[Change, ...]
-
-    @property
-    def name(self) -> str:
-        """What its trials are called; fit for a file's name."""
-        if self.varied is Varied.SWITCH and len(self.changes) == 1:
-            return f"{self.build}.{'-'.join(self.changes[0])}"
-        text = " ".join(f"{name}=={value}" for name, value in self.changes)
-        return f"{self.build}.{self.varied}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-    @property
-    def turned(self) -> Fault:
-        """The outcome in which it is no more as the build is."""
-        return Fault.NOT_SHOWN if self.shows else Fault.SHOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .. import store
 from ..errors import RunNotFoundError, UsageError
 from ..escape import quoted
-from ..records import to_json
-from . import session
-from .journal import Journal, read_all
+from . import beside, other_flips, session
+from .beside import Beside
+from .journal import Journal, read, read_all
 from .plan import COMMAND
-from .question import Result
-from .session import Quest
-from .timeline import states
+from .standing import COMMITS, Line, boundary
+from .standing import standing as _standing
 from .verdicts import Mark, Marked, Observation, Undo, effective
 
-SCHEMA = "specrepro/session@1"
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a session with its journal."""
-
-    quest: Quest
-    journal: Journal
+TAKES_BACK = "specrepro session undo takes its latest trial back"
 
 
 def find(folder: Path, name: str | None) -> Path:
@@ -49,9 +39,15 @@ def find(folder: Path, name: str | None) -> Path:
 
 
 def lines(path: Path) -> list[Line]:
-    """Releases, then the commits of each boundary that was gone into."""
+    """Releases, the stretches between other boundaries of theirs, and the commits of each boundary
+    that was gone into."""
     request = store.request(path)
-    records = [request.get("line"), *(_read(file) for file in sorted(path.glob("commit-*.json")))]
+    records = [
+        request.get("line"),
+        # a stretch is cut out of the releases anew each time, and its journal says what it is
+        *(_quest(file) for file in sorted(path.glob(f"{other_flips.STAGE}-*.jsonl"))),
+        *(_read(file) for file in sorted(path.glob(f"{COMMITS}*.json"))),
+    ]
     quests = [session.restored(record) for record in records if isinstance(record, dict)]
     if not quests:
         raise RunNotFoundError(
@@ -62,52 +58,54 @@ def lines(path: Path) -> list[Line]:
 
 def standing(path: Path) -> dict[str, Any]:
     """How far a session is, specrepro/session@1."""
-    every = lines(path)
-    return {
-        "schema": SCHEMA,
+    about = {
         "run": {"id": path.name, "path": str(path)},
         "replayed": False,
         "finished": (path / store.RESULT).is_file(),
         "at_work": store.in_use(path),
         "asked": store.request(path).get("asked", {}),
-        "lines": [_standing(line) for line in every],
     }
-
-
-def _standing(line: Line) -> dict[str, Any]:
-    engine = session.engine_of(line.quest, line.journal)
-    step = session.next_step(line.quest, engine)
-    state = states(line.quest.line.builds, engine.counted())
-    return {
-        "name": line.quest.name,
-        "find": str(line.quest.options.find),
-        "candidates": len(state),
-        "unavailable": len(line.quest.line.unavailable),
-        "states": {word: [b for b, s in state.items() if s == word] for word in ("good", "bad")},
-        "trials": sum(isinstance(e, Observation) for e in effective(line.journal.events)),
-        "next": None if isinstance(step, Result) else [to_json(trial) for trial in step],
-        "result": to_json(step) if isinstance(step, Result) else None,
-    }
+    return _standing(about, lines(path), list(beside.kept(path)))
 
 
 def log(path: Path) -> Iterator[str]:
     """The journals of a session, a line each, as they are kept."""
-    for line in lines(path):
-        yield from line.journal.path.read_text(encoding="utf-8").splitlines()
+    every: list[Line | Beside] = [*lines(path), *beside.kept(path)]
+    for one in every:
+        yield from one.journal.path.read_text(encoding="utf-8").splitlines()
 
 
 def undo(path: Path) -> str:
     """Take the latest trial or mark back; says which. UsageError where there is none."""
     with store.held(path):
-        for line in reversed(lines(path)):
-            counted = effective(line.journal.events)
+        every = lines(path)
+        now = boundary(every)
+        # those of a boundary that is none any more changed nothing of what holds now
+        besides = [one for one in beside.kept(path) if (one.bad, one.good) == now]
+        latest: list[Line | Beside] = [*filter(_just_marked, every), *besides, *reversed(every)]
+        for one in latest:
+            counted = effective(one.journal.events)
             last = next((e for e in reversed(counted) if isinstance(e, Observation | Mark)), None)
             if last is not None:
-                line.journal.append(Undo())
+                one.journal.append(Undo())
                 _reopen(path)
-                what = "the mark" if isinstance(last, Mark) else f"trial {last.number}"
-                return f"{what} of {last.build}"
+                return _taken_back(last, one)
     raise UsageError(f"session {quoted(path.name)} has no trial to take back")
+
+
+def _just_marked(line: Line) -> bool:
+    """Whether a person's word is the latest: who tries on opens the session before."""
+    counted = effective(line.journal.events)
+    return bool(counted) and isinstance(counted[-1], Mark)
+
+
+def _taken_back(last: Observation | Mark, one: Line | Beside) -> str:
+    if isinstance(last, Mark):
+        return f"the mark of {last.build}"
+    if last.varied is None or isinstance(one, Line):
+        return f"trial {last.number} of {last.build}"
+    other = one.good if last.varied.build == one.bad else one.bad
+    return f"trial {last.number} of {last.varied.words(other)}"
 
 
 def mark(path: Path, build: str, word: str) -> str:
@@ -125,6 +123,12 @@ def mark(path: Path, build: str, word: str) -> str:
                 line.journal.append(Mark(found[0], Marked(word)))
                 _reopen(path)
                 return found[0]
+        for one in beside.kept(path):
+            if any(isinstance(e, Observation) and e.build == build for e in one.journal.events):
+                raise UsageError(
+                    f"{quoted(build)} is no build but a variation of one, which only trials decide",
+                    hint=TAKES_BACK,
+                )
     first = every[0].quest.line.builds
     raise UsageError(
         f"{quoted(build)} is no candidate of session {quoted(path.name)}",
@@ -135,6 +139,11 @@ def mark(path: Path, build: str, word: str) -> str:
 def _reopen(path: Path) -> None:
     """A result that no longer follows from the journal goes; the same command makes it anew."""
     (path / store.RESULT).unlink(missing_ok=True)
+
+
+def _quest(file: Path) -> Any:
+    # a journal whose header is not whole has no trial either
+    return read(file).quest or None
 
 
 def _read(file: Path) -> Any:
@@ -149,23 +158,31 @@ def replay(file: Path) -> dict[str, Any]:
 
     UsageError for a file that holds no journal, or one without the search it is of.
     """
-    every = []
+    every: list[Line] = []
+    besides: list[Beside] = []
     for written in read_all(file):
-        if not written.quest:
+        played = Journal(file, list(written.events))
+        if written.search.get("line") == beside.STAGE:
+            besides.append(Beside(*beside.ends(file, written.search), played))
+        elif written.quest:
+            every.append(Line(session.restored(written.quest), played))
+        else:
             raise UsageError(
                 f"{quoted(str(file))} does not hold the search that it is the journal of",
                 hint="a journal that this version begins does",
             )
-        played = Journal(file, list(written.events))
-        every.append(Line(session.restored(written.quest), played))
+    if not every and besides:
+        raise UsageError(
+            f"{quoted(str(file))} holds trials of variations, and not the search they are of",
+            hint="specrepro session log prints both",
+        )
     if not every:
         raise UsageError(f"{quoted(str(file))} holds no journal", hint="specrepro session log")
-    return {
-        "schema": SCHEMA,
+    about = {
         "run": {"id": file.name, "path": str(file)},
         "replayed": True,
         "finished": False,
         "at_work": False,
         "asked": {},
-        "lines": [_standing(line) for line in every],
     }
+    return _standing(about, every, besides)

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .variation import Variation
+
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
@@ -85,7 +87,8 @@ class Observation:
 
     setup: seconds until the build could be started (fetched, installed), 0 where it was at hand;
     seconds: of the trial itself. log: where it wrote, relative to the session, "" for nowhere.
-    place: None where it is not known where it ran.
+    place: None where it is not known where it ran. varied: what of the build was set otherwise,
+    where that was tried; `build` is the name of that variation then.
     """
 
     build: str
@@ -95,6 +98,7 @@ class Observation:
     log: str = ""
     setup: float = 0.0
     place: Place | None = None
+    varied: Variation | None = None
 
 
 class Marked(StrEnum):

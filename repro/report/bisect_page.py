@@ -262,11 +262,13 @@ def varied(row: Record) -> str:
     some = ", ".join(changes[:MOST_SHOWN]) + (", …" if len(changes) > MOST_SHOWN else "")
     fault = {"shown": "shows the fault", "not shown": "does not show the fault"}
     came = fault.get(row["fault"], f"not known: {row['reason']}")
+    if row["fault"] is None:
+        came = "not decided yet"
     if row["fault"] == "not shown" and row["chance"]:
         came += f", but for a chance of {row['chance']:.1%}"
     if row["carries"]:
         came += ": the fault goes with it"
-        if row["moved"]:
+        if row.get("moved"):
             came += f", and the default of {', '.join(row['moved'])} moved here"
     return f"{name(row['build'])} with {some}: {came}"
 
@@ -334,3 +336,20 @@ def print_standing(out: Console, record: Record) -> None:
                 rows.add_row("", Text(printable(note)))
         out.print()
         out.print(Padding(rows, (0, 0, 0, 2)))
+    for one in record["variations"]:
+        out.print()
+        out.print(Padding(_tried(one), (0, 0, 0, 2)))
+
+
+def _tried(one: Record) -> Table:
+    """What was varied of the two builds at a boundary, and what came of it."""
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(no_wrap=True, style="bold")
+    rows.add_column(overflow="fold")
+    earlier = "" if one["current"] else "   (no boundary as the lines stand)"
+    of = f"of {name(one['bad'])} (bad) and {name(one['good'])} (good){earlier}"
+    rows.add_row("variations", Text(of))
+    rows.add_row("trials", Text(str(one["trials"])))
+    for word, row in _first("result", one["tried"]):
+        rows.add_row(word, Text(printable(varied(row)), "bold" if row["carries"] else ""))
+    return rows

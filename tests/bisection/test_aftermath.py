@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from specrepro.repro.bisection import upkeep
 from specrepro.repro.report.bisect_document import bisect_document
 from specrepro.repro.report.bisect_page import varied
 from specrepro.repro.report.markdown import markdown
@@ -99,6 +100,10 @@ def test_switches_are_turned_one_at_a_time_and_one_that_cannot_be_is_not_known(
     assert len(tried) == len(set(tried))
     # another fault is tried again, and all else was clear after one trial
     assert {row["trials"] for row in rows.values() if row["fault"] != "unknown"} == {1}
+    # the session says of them what the record does
+    [shown] = upkeep.standing(path.parent)["variations"]
+    said = {" ".join(one["changes"]): (one["fault"], one["carries"]) for one in shown["tried"]}
+    assert said == {name: (row["fault"], row["carries"]) for name, row in rows.items()}
     logs = {log for row in record["boundary"]["switches"] for log in row["logs"]}
     assert {row["log"] for row in record["trials"]} - {
         row["log"] for row in first["trials"]

@@ -97,6 +97,42 @@ def test_a_scan_shows_the_defect_that_came_went_and_came_back(engine: Any, searc
     assert searched(fix) == ("first_good", "0.4.0", "0.3.0", 0)
 
 
+def test_all_boundaries_that_trials_show_are_found_where_that_is_asked_for(
+    engine: Any, searched: Told
+) -> None:
+    # two at once try the thirds of the line: bad, and good again
+    engine.releases("ggbbggbb")
+    ends = ("--good", "0.1.0", "--bad", "0.8.0", "--jobs", "2")
+    one = engine.record(*ends)
+    assert (searched(one), one["flips"]) == (("first_bad", "0.7.0", "0.6.0", 0), [])
+    assert "there is more than one boundary" in one["result"]["notes"][0]
+    every = engine.record(*ends, "--all-flips")
+    assert searched(every) == searched(one)
+    assert every["run"]["id"] != one["run"]["id"]
+    assert [(f["find"], f["previous"], f["build"]) for f in every["flips"]] == [
+        ("first_bad", "0.2.0", "0.3.0"),
+        ("first_good", "0.4.0", "0.5.0"),
+    ]
+    # the trials of those are in the record, each under its stretch
+    flips = {row["build"] for row in every["trials"] if row["stage"] == "flip"}
+    assert {"0.2.0", "0.3.0", "0.4.0", "0.5.0"} <= flips
+    page = engine.run(*ends, "--all-flips", "--restart").stdout
+    told = page.partition("  also ")[2].splitlines()
+    assert [line.strip() for line in told[:2]] == [
+        "first bad: 0.3.0 · last good: 0.2.0",
+        "first good: 0.5.0 · last bad: 0.4.0",
+    ]
+    assert "--all-flips" in page.partition("again")[2]
+    # and a session shows each stretch as a line of its own
+    status = json.loads(engine.run("status", "--json", command="session").stdout)
+    assert [line["name"] for line in status["lines"]] == [
+        "release",
+        "flip-0.1.0-0.3.0",
+        "flip-0.3.0-0.6.0",
+    ]
+    assert {line["result"]["kind"] for line in status["lines"]} == {"first_bad", "first_good"}
+
+
 def test_the_boundary_says_what_else_changed_there(engine: Any) -> None:
     engine.release("0.1.0", "g")
     engine.release("0.2.0", "b", needs="torch==2.10.0")

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from specrepro.repro.bisection.journal import SCHEMA, Journal, read
 from specrepro.repro.bisection.lines import from_line, to_line
+from specrepro.repro.bisection.variation import Variation, Varied
 from specrepro.repro.bisection.verdicts import (
     Bad,
     Event,
@@ -36,6 +38,8 @@ from specrepro.repro.errors import UsageError
 
 SEARCH = {"case": "a" * 64, "candidates": [f"0.{i}.0" for i in range(99)], "exact": True}
 SEEN = Observation("0.21.0", 1, Bad("Xid 31\x1b[0m", Exposure(tokens=11_000)), 61.5, "trials/1")
+RUNNER = Variation("0.21.0", True, Varied.SWITCH, (("runner", "v2"),))
+VARIED = replace(SEEN, build=RUNNER.name, varied=RUNNER)
 
 counts = st.none() | st.integers(0, 1 << 70)
 seconds = st.floats(0, allow_infinity=False, allow_nan=False)
@@ -58,8 +62,15 @@ observations = st.builds(
     seconds,
     st.none() | places,
 )
+changes = st.lists(st.tuples(st.text(), st.text())).map(tuple)
+variations = st.builds(Variation, st.text(), st.booleans(), st.sampled_from(Varied), changes)
+varied = st.builds(
+    lambda seen, variation: replace(seen, build=variation.name, varied=variation),
+    observations,
+    variations,
+)
 marks = st.builds(Mark, st.text(), st.sampled_from(Marked))
-events = st.one_of(observations, marks, st.just(Undo()), st.just(Opened()))
+events = st.one_of(observations, varied, marks, st.just(Undo()), st.just(Opened()))
 
 
 @given(event=events)
@@ -100,6 +111,11 @@ def test_a_trial_of_before_there_were_places_is_read_and_its_place_is_unknown() 
         to_line(SEEN).replace('"bad"', '"worse"'),
         to_line(SEEN).replace('"requests"', '"requested"'),
         to_line(SEEN).replace('"log"', '"path"'),
+        to_line(VARIED).replace('"v2"', '"v3"'),
+        to_line(VARIED).replace('["runner", "v2"]', '["runner"]'),
+        to_line(VARIED).replace('[["runner", "v2"]]', '{"runner": "v2"}'),
+        to_line(VARIED).replace("true", "1"),
+        to_line(VARIED).replace('"switch"', '"magic"'),
         to_line(SEEN)[:-1],
         to_line(SEEN) + "x",
         json.dumps({"event": "mark", "build": "x" * (1 << 20), "verdict": "bad"}),

@@ -8,9 +8,10 @@ import pytest
 
 from specrepro.repro.bisection.candidates import Candidate, Line
 from specrepro.repro.bisection.costs import READING, Costs
+from specrepro.repro.bisection.progress_line import narrowed
 from specrepro.repro.bisection.question import Options
 from specrepro.repro.bisection.search import Search
-from specrepro.repro.bisection.session import Quest, narrowed
+from specrepro.repro.bisection.session import Quest
 from specrepro.repro.bisection.verdicts import Bad, Good, Observation
 
 BUILDS = tuple(f"0.{number}.0" for number in range(1, 9))

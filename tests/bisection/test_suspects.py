@@ -13,17 +13,14 @@ from specrepro.repro.bisection.boundary import excluded
 from specrepro.repro.bisection.question import Options
 from specrepro.repro.bisection.suspects import (
     MOST,
-    Change,
-    Fault,
     Outcome,
-    Variation,
-    Varied,
     carriers,
     crossed,
     outcome,
     switched,
 )
 from specrepro.repro.bisection.tally import Tally, tallies
+from specrepro.repro.bisection.variation import Change, Fault, Variation, Varied
 from specrepro.repro.bisection.verdicts import Bad, Good, Infra, Observation, Other, Untestable
 
 SHOWN, CLEAN, UNKNOWN = Fault.SHOWN, Fault.NOT_SHOWN, Fault.UNKNOWN
