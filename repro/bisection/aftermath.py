@@ -44,7 +44,8 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Closer:
-    """What came of it. parts: `switches`, `cross_tests` and `unknown` of a boundary. stage: its
+    """What came of it. parts: `switches`, `cross_tests`, `unknown` and `notes` of a
+    boundary. stage: its
     trials. whole: False where the machine or the budget ended it."""
 
     parts: Mapping[str, list[Any]]
@@ -74,6 +75,10 @@ def look_closer(
     if wanted.crossing is not None:
         crossed = packages.between(wanted.crossing, both, told)
     unknown = list(crossed.unknown)
+    notes = []
+    if crossed.same:
+        said = f"{crossed.same} packages are installed beside both builds, in the same versions"
+        notes.append(f"{said}: none of them carries it")
     whole = not crossed.temporary
     while True:
         tried, pending = _walk(wanted, both, crossed, [*stage.events, *journal.events], options)
@@ -110,6 +115,7 @@ def look_closer(
             ),
         ],
         "unknown": unknown,
+        "notes": notes,
     }
     for variation in suspects.carriers(tried):
         _row_of(parts, variation)["carries"] = True

@@ -40,7 +40,7 @@ def boundary(before: Side, after: Side) -> dict[str, Any]:
     compare: a link to the commits between. files: of the defect's code, `{path, change, added,
     removed}`, lines as a unified diff counts them, null where they are too many to compare.
     answers: probes whose value differs. defaults, dependencies, python: what differs, `{…, before,
-    after}`. unknown: what could not be compared, in words.
+    after}`. unknown: what could not be compared, in words. notes: what is known of both, in words.
     """
     unknown = []
     if before.row is None or after.row is None:
@@ -73,6 +73,7 @@ def boundary(before: Side, after: Side) -> dict[str, Any]:
         ],
         "python": {"before": (old or {}).get(PYTHON), "after": (new or {}).get(PYTHON)},
         "unknown": unknown,
+        "notes": [],
         "switches": [],
         "cross_tests": [],
     }

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class Packages:
     """What can be crossed. changes: build → packages of the other one, its requirements allowing
     it; refused: build → (change, why not). versions: build → package → version there. unknown: what
-    cannot be compared, in words. temporary: whether that is for the machine."""
+    cannot be compared, in words. temporary: whether that is for the machine. same: how many have
+    one version in both, where no package has another."""
 
     changes: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
     refused: Mapping[str, Sequence[tuple[Change, str]]] = field(default_factory=dict)
@@ -30,6 +31,7 @@ class Packages:
     python: str = ""
     unknown: tuple[str, ...] = ()
     temporary: bool = False
+    same: int = 0
 
     def was(self, one: Variation) -> dict[str, str | None]:
         """The versions that a variation has others in place of."""
@@ -76,9 +78,8 @@ def between(crossing: Crossing, both: Pair, told: Told) -> Packages:
         changes[build] = tuple(c for c in every if not why[c])
         refused[build] = [(c, said) for c, said in why.items() if said]
     unknown = []
-    if not differ:
-        unknown.append("packages: both builds are installed with the same versions")
     if alone := sorted(bad.packages.keys() ^ good.packages.keys()):
         unknown.append(f"packages that one of the two has alone: {printable(', '.join(alone))}")
     versions = {both.bad: bad.packages, both.good: good.packages}
-    return Packages(changes, refused, versions, bad.python, tuple(unknown))
+    same = 0 if differ else len(shared)
+    return Packages(changes, refused, versions, bad.python, tuple(unknown), same=same)

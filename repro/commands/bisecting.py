@@ -330,5 +330,6 @@ def _again(given: Mapping[str, Any]) -> str:
             words.append(option)
         elif value not in (None, False, "", (), []) and value != DEFAULTS.get(name):
             for one in value if isinstance(value, list | tuple) else [value]:
-                words += [option, shown(str(one)) if name == "commit_index" else str(one)]
+                said = str(one).removesuffix(".0") if isinstance(one, float) else str(one)
+                words += [option, shown(said) if name == "commit_index" else said]
     return shlex.join(words)

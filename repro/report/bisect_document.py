@@ -51,7 +51,7 @@ def bisect_document(record: Record) -> Document:
         parts.append(Section("What it could be", [Bullets(list(_open(result)))]))
     if record.get("flips"):
         lines = [(other(flip),) for flip in record["flips"]]
-        parts.append(Section("Other boundaries", [Bullets(lines)]))
+        parts.append(Section("Other boundaries", [Bullets(lines), _trials(record, "flip")]))
     if record["boundary"]:
         parts.append(Section("What changed there", list(_boundary(record["boundary"]))))
     for stage in record["stages"]:
@@ -126,6 +126,7 @@ def _boundary(boundary: Record) -> Iterator[Block]:
     python = boundary["python"]
     if python["before"] != python["after"]:
         rows.append(("Python", (f"{python['before']} → {python['after']}",)))
+    rows += [("note", (str(said),)) for said in boundary.get("notes", ())]
     rows += [("not compared", (str(said),)) for said in boundary["unknown"]]
     yield Facts(rows)
     if answers := boundary["answers"]:
@@ -164,8 +165,10 @@ def _boundary(boundary: Record) -> Iterator[Block]:
 
 def _varied(row: Record) -> Line:
     said = varied(row)
-    count = f" ({row['trials']} trial{'s'[: row['trials'] != 1]})" if row["trials"] else ""
-    return (Strong(said) if row["carries"] else said, count)
+    line: list[str | Strong | Mono] = [Strong(said) if row["carries"] else said]
+    for number, log in enumerate(row["logs"]):
+        line += [", " if number else " (", Mono(str(log))]
+    return (*line, ")") if row["logs"] else tuple(line)
 
 
 def _timeline(record: Record, stage: Record) -> list[Moment]:
@@ -190,19 +193,7 @@ def _stage(record: Record, stage: Record) -> Iterator[Block]:
     moments = _timeline(record, stage)
     if moments:
         yield Timeline("What was tried, in order of the builds", moments)
-    cells: list[list[Line]] = [
-        [
-            (Mono(name(row["build"])),),
-            (Strong(str(row["verdict"])), " (a person)" if row["by"] == "person" else ""),
-            (_why(row),),
-            (f"{row['seconds']:.1f}",),
-            (Mono(str(row["log"] or "–")),),
-        ]
-        for row in record["trials"]
-        if row["stage"] == stage["name"]
-    ]
-    head = ("build", "verdict", "why", "seconds", "log")
-    yield Table(head, cells) if cells else Paragraph(("Nothing was tried.",))
+    yield _trials(record, stage["name"])
     if gone:
         lines: list[Line] = [(Mono(name(build)), f": {why}") for build, why in gone.items()]
         yield Folded("Not to be had", [Bullets(lines)])
@@ -212,6 +203,23 @@ def _stage(record: Record, stage: Record) -> Iterator[Block]:
             for one in stage["timeline"]["builds"]
         ]
         yield Folded("Every build", [Table(("build", "verdict"), states)])
+
+
+def _trials(record: Record, stage: str) -> Table | Paragraph:
+    """Every trial of a stage, in the order in which they were made."""
+    cells: list[list[Line]] = [
+        [
+            (Mono(name(row["build"])),),
+            (Strong(str(row["verdict"])), " (a person)" if row["by"] == "person" else ""),
+            (_why(row),),
+            (f"{row['seconds']:.1f}",),
+            (Mono(str(row["log"] or "–")),),
+        ]
+        for row in record["trials"]
+        if row["stage"] == stage
+    ]
+    head = ("build", "verdict", "why", "seconds", "log")
+    return Table(head, cells) if cells else Paragraph(("Nothing was tried.",))
 
 
 def _why(row: Record) -> str:

@@ -240,6 +240,8 @@ def _boundary(boundary: Record, *, verbose: bool) -> Iterator[tuple[str, Rendera
     for kind, rows in (("switches", switches(boundary)), ("packages", crossed(boundary))):
         for word, row in _first(kind, rows):
             yield word, Text(printable(varied(row)), "bold" if row["carries"] else "")
+    for word, said in _first("note", boundary.get("notes", ())):
+        yield word, Text(printable(said))
     for word, said in _first("unknown", boundary["unknown"]):
         yield word, Text(printable(said), "yellow")
 
@@ -261,13 +263,13 @@ def varied(row: Record) -> str:
     changes = [f"{one} {value}" for one, value in row["changes"].items()]
     some = ", ".join(changes[:MOST_SHOWN]) + (", …" if len(changes) > MOST_SHOWN else "")
     fault = {"shown": "shows the fault", "not shown": "does not show the fault"}
-    came = fault.get(row["fault"], f"not known: {row['reason']}")
-    if row["fault"] is None:
-        came = "not decided yet"
+    reason = str(row["reason"])
+    unknown = reason if "not known: " in reason else f"not known: {reason}"
+    came = fault.get(row["fault"], unknown) if row["fault"] else "not decided yet"
     if row["fault"] == "not shown" and row["chance"]:
         came += f", but for a chance of {row['chance']:.1%}"
     if row["carries"]:
-        came += ": the fault goes with it"
+        came += ": this brings it" if row["fault"] == "shown" else ": this takes it away"
         if row.get("moved"):
             came += f", and the default of {', '.join(row['moved'])} moved here"
     return f"{name(row['build'])} with {some}: {came}"
@@ -309,7 +311,8 @@ def _trials(record: Record) -> str:
     traffic = record["traffic"]
     said = f"{count} trial{'s'[: count != 1]}, {seconds:.1f} s"
     if traffic["requests"]:
-        said += f" · {traffic['requests']} requests, {traffic['bytes'] / 1e6:.1f} MB"
+        asked = f"{traffic['requests']} request{'s'[: traffic['requests'] != 1]}"
+        said += f" · {asked}, {traffic['bytes'] / 1e6:.1f} MB"
     return said
 
 

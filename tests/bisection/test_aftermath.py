@@ -65,7 +65,7 @@ def test_a_fault_that_goes_with_a_package_is_said_to_and_not_with_one_that_only_
     assert len(tried) == 6
     text = markdown(bisect_document(record))
     assert "Each build with packages of the other" in text
-    assert varied(carrier).startswith("0.1.0 with gatelib 2.0: does not show the fault: the fault")
+    assert varied(carrier).startswith("0.1.0 with gatelib 2.0: does not show the fault: this takes")
 
 
 def test_switches_are_turned_one_at_a_time_and_one_that_cannot_be_is_not_known(

@@ -116,6 +116,11 @@ def test_all_boundaries_that_trials_show_are_found_where_that_is_asked_for(
     # the trials of those are in the record, each under its stretch
     flips = {row["build"] for row in every["trials"] if row["stage"] == "flip"}
     assert {"0.2.0", "0.3.0", "0.4.0", "0.5.0"} <= flips
+    report = (Path(every["run"]["path"]) / "report.md").read_text()
+    listed = report.partition("Other boundaries")[2].partition("What changed there")[0]
+    logs = [row["log"] for row in every["trials"] if row["stage"] == "flip"]
+    assert logs
+    assert all(f"`{log}`" in listed for log in logs)
     page = engine.run(*ends, "--all-flips", "--restart").stdout
     told = page.partition("  also ")[2].splitlines()
     assert [line.strip() for line in told[:2]] == [

@@ -70,7 +70,7 @@ def test_status_and_replay_say_what_came_of_each_variation(
     ]
     page = session("status")
     assert "of 0.3.0 (bad) and 0.2.0 (good)" in page
-    assert "0.3.0 with runner v2: does not show the fault: the fault goes with it" in page
+    assert "0.3.0 with runner v2: does not show the fault: this takes it away" in page
     assert "0.2.0 with torch 2.10.0: not decided yet" in page
     # a log that is kept has them, with all that was varied
     (tmp_path / "log").write_text(session("log"))
