@@ -15,17 +15,15 @@ from typing import Any
 
 from .. import store
 from ..check.builds import Builds
-from ..check.depth import Asked, Told, evidence_record
-from ..check.exposure import PROBES
+from ..check.depth import Asked, Told
 from ..check.probes import load
 from ..check.settings import read_settings
-from ..check.source import look, members
-from ..check.tree import Tree
+from ..check.source import members
 from ..check.web import Web
 from ..errors import Exit, InterruptedRunError, UntestableError, UsageError
 from ..escape import printable
 from . import aftermath, other_flips, session
-from .boundary import Side, boundary, of_a_change
+from .boundary import boundary, of_a_change
 from .candidates import Line, release_line
 from .commit_index import CommitIndex
 from .commits import End, between
@@ -39,9 +37,10 @@ from .question import Ending, Find, Kind, Options, Result
 from .record import Stage, bisect_record, status
 from .repository import Repository
 from .session import Quest, Shown
+from .sides import row_at, side_of
 from .timeline import states
 from .trials import PROJECT, Bench, LineBuilds, row_of
-from .verdicts import Infra, Observation
+from .verdicts import Observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,7 @@ def _search(
         # what differs between two releases did not make a boundary that was put between them
         empty = of_a_change(last.result.previous, last.result.build)
         return stages, empty if plan.closer else None
-    before, after = (_side(bench, last, b) for b in (last.result.previous, last.result.build))
+    before, after = (side_of(bench, last, b) for b in (last.result.previous, last.result.build))
     found = boundary(before, after)
     if repository is not None and last.name != session.RELEASES:
         note = next(c.note for c in last.line.candidates if c.build == last.result.build)
@@ -262,50 +261,5 @@ def _commits(
 
 
 def _end(stage: Stage, build: str) -> End:
-    row = _row(stage, build)
+    row = row_at(stage, build)
     return End(build, row["commit"] if row else None)
-
-
-def _row(stage: Stage, build: str) -> Mapping[str, Any] | None:
-    """The record of the latest trial of a build that says something of it."""
-    for event in reversed(stage.counted):
-        if isinstance(event, Observation) and event.build == build and event.log in stage.rows:
-            if isinstance(event.verdict, Infra):
-                continue
-            return stage.rows[event.log]
-    return None
-
-
-def _side(bench: Bench, stage: Stage, build: str) -> Side:
-    """A build at the boundary: its files are read again, from the cache where it has them."""
-    row = _row(stage, build)
-    question = bench.asked.question
-    counted = [
-        d for d in bench.asked.defects
-        if (d.id in question.defects if question.defects else not d.latent)
-    ]  # fmt: skip
-    probes = [load(probe) for defect in counted for probe in defect.probes]
-    candidate = next(c for c in stage.line.candidates if c.build == build)
-    try:
-        tree = bench.builds.open(candidate.word)
-        try:
-            names = members(tree.names(), probes)
-            about = [n for n in tree.find("METADATA") if n.endswith(".dist-info/METADATA")]
-            tree.fetch([*names, *about])
-            files = {name: tree.read(name) for name in names}
-            metadata = tree.read(about[0]) if len(about) == 1 else None
-            return Side(build, row, files, metadata, _defaults(tree, row))
-        finally:
-            tree.close()
-    except UntestableError:
-        # `boundary` says that the files could not be read
-        return Side(build, row)
-
-
-def _defaults(tree: Tree, row: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """What the code says of a build's defaults, where its trial did not ask it: an engine that was
-    started tells of the settings it came up with alone."""
-    if row is None or {one["probe"] for one in row["evidence"]} & set(PROBES):
-        return []
-    readings = look(tree, PROBES).readings
-    return [evidence_record(None, "", None, reading) for reading in readings.values()]
