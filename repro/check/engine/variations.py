@@ -34,17 +34,23 @@ class Switch:
 
 
 def switches(spec: EngineSpec, question: Question) -> list[Switch]:
-    """The switches of a case's experiment that the user has not fixed, in the oracle's order."""
-    settings: dict[str, Value] = {
-        "prefix_caching": "on" if spec.arguments.get("enable_prefix_caching") else "off"
-    }
-    for defect in reversed(question.defects or tuple(spec.defects)):
-        settings |= spec.defects.get(defect, {})
-    return [
-        Switch(name, SETTINGS[name].choices, settings.get(name))
-        for name in ORACLES[spec.oracle].settings
-        if SETTINGS[name].choices and name not in question.fixed
-    ]
+    """The switches of the experiments that answer a question, but for those that the user fixed; in
+    the order of their oracles. Where two experiments set one otherwise, it is as in the first."""
+    found: dict[str, Switch] = {}
+    for one in spec.all:
+        asked = [defect for defect in question.defects or one.defects if defect in one.defects]
+        if not asked:
+            continue
+        settings: dict[str, Value] = {
+            "prefix_caching": "on" if one.arguments.get("enable_prefix_caching") else "off"
+        }
+        for defect in reversed(asked):
+            settings |= one.defects[defect]
+        for name in ORACLES[one.oracle].settings:
+            if SETTINGS[name].choices and name not in question.fixed:
+                switch = Switch(name, SETTINGS[name].choices, settings.get(name))
+                found.setdefault(name, switch)
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
