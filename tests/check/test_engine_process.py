@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from specrepro.repro.check.engine import process
-from specrepro.repro.check.engine.observe import log_exception
+from specrepro.repro.check.engine.observe import Raised, log_exception
 from specrepro.repro.check.engine.process import drive
 from specrepro.repro.errors import UntestableError
 
@@ -141,5 +141,31 @@ def test_an_engine_that_waits_for_a_worker_that_failed_is_not_waited_for(
     then = "echo '(Worker_PP0 pid=9) ERROR 11-30 [x.py:1] AssertionError' >&2; sleep 600"
     ending = drive(engine(tmp_path, then), tmp_path, {}, caches=tmp_path / "caches", seconds=60)
     assert ending.reason == "nothing more for 0.5 s after an error"
-    assert log_exception(tmp_path / process.LOG) == "AssertionError"
+    assert log_exception(tmp_path / process.LOG) == Raised("AssertionError")
     assert alive(tmp_path) == []
+
+
+def test_an_exception_in_a_log_has_the_innermost_place_of_its_traceback(tmp_path: Path) -> None:
+    # as a worker of vLLM 0.28.0 writes it
+    packages = "/venv/lib/python3.11/site-packages/vllm/v1"
+    lines = [
+        "Traceback (most recent call last):",
+        f'  File "{packages}/executor/multiproc_executor.py", line 1040, in worker_busy_loop',
+        "    output = func(*args, **kwargs)",
+        "             ^^^^^^^^^^^^^^^^^^^^^",
+        f'  File "{packages}/worker/mamba_utils.py", line 556, in get_mamba_groups',
+        "    assert all(mamba_specs[0] == spec for spec in mamba_specs)",
+        "AssertionError",
+    ]
+    prefix = "(Worker_PP0 pid=9) ERROR 11-30 14:09:03 [multiproc_executor.py:1047] "
+    log = tmp_path / process.LOG
+    log.write_text("".join(f"{prefix}{line}\n" for line in lines))
+    at = (
+        "vllm/v1/worker/mamba_utils.py:556 in get_mamba_groups: "
+        "assert all(mamba_specs[0] == spec for spec in mamba_specs)"
+    )
+    assert log_exception(log) == Raised("AssertionError", at)
+    log.write_text(f"{prefix}ValueError: too long\n")
+    assert log_exception(log) == Raised("ValueError: too long")
+    log.write_text("nothing wrong\n")
+    assert log_exception(log) is None

@@ -7,7 +7,7 @@ import pytest
 from specrepro.repro.case import load_cases
 from specrepro.repro.check.engine.answer import Answer, Played, Sign
 from specrepro.repro.check.engine.declare import EngineSpec
-from specrepro.repro.check.engine.observe import Batch, Failure, Observed
+from specrepro.repro.check.engine.observe import Batch, Failure, Observed, Raised
 from specrepro.repro.check.engine.oracles import gdn_pipeline
 from specrepro.repro.check.engine.process import Ending
 
@@ -56,7 +56,7 @@ def test_an_answer_that_is_missing_or_shorter_leaves_it_open(
 
 def test_an_engine_that_does_not_start_in_stages_is_another_failure() -> None:
     failure = Failure("start", "RuntimeError", "Engine core initialization failed.", "…")
-    dead = Played(Observed(failure=failure), WELL, {}, exception="AssertionError")
+    dead = Played(Observed(failure=failure), WELL, {}, raised=Raised("AssertionError"))
     answer = judged(answered(1, cold=(1,)), dead)
     assert answer.sign is Sign.OTHER
     assert answer.reason == (
@@ -69,10 +69,12 @@ def test_an_engine_that_waits_for_a_dead_worker_is_named_by_what_the_worker_said
     # vLLM 0.28.0, prefix caching on, a stage without attention: the engine is ready, and hangs
     ready = answered(3).observed
     hung = Ending("nothing more for 40 s after an error", True, 4, 60.0)
-    dead = Played(ready, hung, {"runner": "v1", "pp": 3}, exception="AssertionError")
+    at = "vllm/v1/worker/mamba_utils.py:556 in get_mamba_groups: assert all(…)"
+    raised = Raised("AssertionError", at)
+    dead = Played(ready, hung, {"runner": "v1", "pp": 3}, raised=raised)
     answer = judged(answered(1, cold=(1,)), dead)
     assert answer.sign is Sign.OTHER
-    assert "another failure, in the engine: AssertionError" in answer.reason
+    assert f"another failure, in the engine: AssertionError at {at}; nothing" in answer.reason
 
 
 def test_the_long_prompt_is_one_chunk_in_both_starts() -> None:

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from ...records import Scalar
 from ..exposure import Value
-from .observe import Observed
+from .observe import Observed, Raised
 from .process import Ending
 from .start import described
 
@@ -53,7 +53,7 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class Played:
     """A start as it went. settings: as they were asked for. tail: last lines of the log. said:
-    (number, text) of the lines of the log that tell lengths. exception: the last one in the log.
+    (number, text) of the lines of the log that tell lengths. raised: the last exception in the log.
     """
 
     observed: Observed
@@ -61,12 +61,12 @@ class Played:
     settings: Mapping[str, Value] = field(default_factory=dict)
     tail: Sequence[str] = ()
     said: Sequence[tuple[int, str]] = ()
-    exception: str = ""
+    raised: Raised | None = None
 
 
 def trouble(played: Played) -> Answer | None:
     """Why a start says nothing about its case; None for one that can be judged."""
-    observed, ending = played.observed, played.ending
+    observed, ending, raised = played.observed, played.ending, played.raised
     tail = tuple(played.tail)
     failure = observed.failure
     if failure is not None and failure.phase == "change":
@@ -75,14 +75,14 @@ def trouble(played: Played) -> Answer | None:
         when = "at start-up" if failure.phase == "start" else "while it served"
         last = failure.message.strip().splitlines()[0] if failure.message.strip() else ""
         what = f"{failure.type}: {last}" if last else failure.type
-        if played.exception and played.exception not in failure.message:
-            what += f"; the log's last error is {played.exception}"
+        if raised is not None and raised.exception not in failure.message:
+            what += f"; the log's last error is {_told(raised)}"
         trace = tuple(failure.trace.rstrip().splitlines()[-8:])
         return Answer(Sign.OTHER, f"another failure, {when}: {what}", tail=trace)
-    if ending.timed_out and played.exception:
+    if ending.timed_out and raised is not None:
         return Answer(
             Sign.OTHER,
-            f"another failure, in the engine: {played.exception}; {ending.reason}",
+            f"another failure, in the engine: {_told(raised)}; {ending.reason}",
             tail=tail,
         )
     if ending.timed_out:
@@ -100,3 +100,7 @@ def trouble(played: Played) -> Answer | None:
         return Answer(Sign.OTHER, f"requests of {stuck[0]} did not end", tail=tail)
     odd = described(played.settings, observed.engine)
     return Answer(Sign.UNKNOWN, odd) if odd else None
+
+
+def _told(raised: Raised) -> str:
+    return f"{raised.exception} at {raised.at}" if raised.at else raised.exception

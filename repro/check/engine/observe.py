@@ -20,6 +20,7 @@ MOST_BYTES = 64 << 20
 LONGEST_LINE = 4 << 20
 MOST_LINES = 100_000
 MOST_TEXT = 4_000
+FRAME = re.compile(r'\s{2}File "([^"]{1,400})", line (\d{1,7}), in (\S{1,100})$')
 EXCEPTION = re.compile(r"(?:\s|\])((?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?)$")
 
 
@@ -220,13 +221,35 @@ def log_lines(path: Path, wanted: Sequence[str], most: int = 40) -> list[tuple[i
     return list(islice(lines, most))
 
 
-def log_exception(path: Path) -> str:
-    """The last exception that a log tells as an error, with its message; "" for none."""
-    found = ""
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An exception that a log tells of. exception: its type and message. at: the innermost place of
+    its traceback, `file:line in function: statement`, "" where the log shows none."""
+
+    exception: str
+    at: str = ""
+
+
+def log_exception(path: Path) -> Raised | None:
+    """The last exception that a log tells as an error; None for none."""
+    found, at, frame = None, "", None
     for _, text in _lines(path):
-        if "ERROR" in text and (match := EXCEPTION.search(text)):
-            found = match[1][:200]
+        if "ERROR" not in text:
+            continue
+        if match := FRAME.search(text):
+            frame = match
+            at = f"{_in_package(match[1])}:{match[2]} in {match[3]}"
+        elif match := EXCEPTION.search(text):
+            found, at, frame = Raised(match[1][:200], at), "", None
+        elif frame is not None:  # a statement stands right below its place
+            at = f"{at}: {text[frame.start() :].strip()[:200]}"
+            frame = None
     return found
+
+
+def _in_package(path: str) -> str:
+    """The path below the folder that packages are installed in."""
+    return re.split(r"/(?:site|dist)-packages/", path)[-1]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
