@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ COMMON = re.compile(
 )
 SHORTEST_NAME = 4
 LONGEST_SEEN = 400  # characters of a text that is kept for when it comes again
+MOST_PASSES = 4  # what is taken out may have hidden where something else begins
 _TEXT_KEYS = frozenset(TEXT_NAMES.split("|"))
 
 
@@ -122,11 +123,16 @@ def summary(removed: Mapping[str, int]) -> str:
     return ", ".join(f"{count} × {kind}" for kind, count in removed.items()) or "nothing"
 
 
-def _applied(rules: Iterable[Rule], text: str, counts: Counter[str]) -> str:
-    for each in rules:
-        text, count = each.apply(text)
-        if count:
-            counts[each.kind] += count
+def _applied(rules: Sequence[Rule], text: str, counts: Counter[str]) -> str:
+    """The text without what the rules find, nor what they find in what is left."""
+    for _ in range(MOST_PASSES):
+        before = text
+        for each in rules:
+            text, count = each.apply(text)
+            if count:
+                counts[each.kind] += count
+        if text == before:
+            break
     return text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from specrepro.repro.report.redact import Known, redact, redact_record, summary
@@ -243,6 +243,7 @@ PIECES = st.one_of(
 )
 
 
+@example("MASTER_ADDR=10.12.1.7/mnt/home/carol/models/qwen")
 @given(st.lists(PIECES, max_size=6).map("".join))
 def test_to_redact_again_changes_nothing(text: str) -> None:
     once = redact(text, KNOWN)
