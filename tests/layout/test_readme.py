@@ -51,7 +51,7 @@ def test_there_is_one_line_to_set_up_and_run_and_one_to_set_up_and_test(readme: 
     starts = [line for line in readme.splitlines() if line.startswith("python3 -m venv ")]
     run, test = starts
     assert run.endswith(".venv/bin/specrepro run cases/")
-    assert test.endswith(".venv/bin/pytest")
+    assert test.endswith(".venv/bin/pytest -n auto --dist loadfile")  # as many as there are cores
     # an older pip knows no --group
     assert "--group" not in test
     assert "-c tests/constraints.txt" in test
