@@ -267,6 +267,8 @@ def _faces(case: Record) -> list[tuple[str, str]]:
             parts.append(f"not as expected: {', '.join(dict.fromkeys(t['variant'] for t in bad))}")
         if unknown:
             parts.append(f"unknown: {', '.join(unknown)}")
+        if not ran:
+            parts.append("not run")
         said.append(("" if number else "faces", f"{label}: " + " · ".join(parts)))
     return said
 

@@ -21,13 +21,17 @@ MARKS = {
     "cannot see": ("·", "dim"),
     "not run": ("–", "dim"),
 }
+NOT_ASKED = "it was not asked for"
 LEGEND = "✓ seen, or clean  ✗ missed, or false  ? unknown  · cannot see  – not run"
 
 
 def print_selftest(out: Console, record: Record, *, quiet: bool, verbose: bool) -> None:
-    """The table and what is wrong; with `quiet` no table, with `verbose` what was found."""
+    """The table and what is wrong; with `quiet` no table, with `verbose` what was found. Where no
+    instrument ran there is nothing but the reason. What was not asked for is left out."""
     out.print(_headline(record))
-    if not quiet:
+    idle = not any(each["ran"] for each in record["instruments"])
+    quiet = quiet and not idle
+    if not quiet and not idle:
         out.print()
         for names in _columns(record, out.width):
             out.print(_table(record, names), Text())
@@ -40,6 +44,8 @@ def print_selftest(out: Console, record: Record, *, quiet: bool, verbose: bool) 
 def _headline(record: Record) -> Text:
     ran = [str(each["name"]) for each in record["instruments"] if each["ran"]]
     verdict, style = ("ALL SEEN", "bold green") if record["ok"] else ("NOT ALL SEEN", "bold red")
+    if not ran:
+        verdict, style = "NOTHING WAS LOOKED AT", "bold yellow"
     names = " and ".join([", ".join(ran[:-1]), ran[-1]] if ran[1:] else ran)
     by = f"by {printable(names)}" if ran else "no instrument ran"
     return Text.assemble(
@@ -53,6 +59,8 @@ def _columns(record: Record, width: int) -> Iterator[list[str]]:
     names: list[str] = []
     used = left
     for each in record["instruments"]:
+        if each["reason"] == NOT_ASKED:
+            continue
         name = str(each["name"])
         if names and used + len(name) > width:
             yield names
@@ -88,7 +96,7 @@ def _reasons(record: Record, *, quiet: bool) -> Iterator[tuple[Text, str]]:
             yield _mark(cell), _said(fault, cell)
     reasons: dict[str, list[str]] = {}
     for each in record["instruments"]:
-        if not each["ran"] and not quiet:
+        if not each["ran"] and not quiet and each["reason"] != NOT_ASKED:
             reasons.setdefault(str(each["reason"]), []).append(str(each["name"]))
     for reason, names in reasons.items():
         yield Text("–", "dim"), f"{', '.join(names)}: {reason}"

@@ -234,3 +234,13 @@ def test_no_machine_changes_what_the_lanes_without_a_device_say(box: Box) -> Non
     skipped = {t["lane"]: t["reason"] for t in trials.values() if t["status"] == "skipped"}
     assert set(skipped) == {"plain", "blocking", "memcheck", "coredump"}
     assert all(reason and "\n" not in reason for reason in skipped.values())
+
+
+def test_a_point_at_which_no_lane_ran_is_said_not_to_have_run(box: Box) -> None:
+    no_nvml(box)
+    runs = str(box.folder / "runs")
+    done = box.specrepro("run", "mtp-tail-overflow", "--lane", "plain", "--runs", runs)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert done.returncode == 125
+    assert ["faces", "neighbour:", "not", "run"] in lines
+    assert ["garbage_size:", "not", "run"] in lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -11,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import specrepro
+from specrepro.repro.report.selftest_page import print_selftest
 from specrepro.repro.selftest.faults import FAULTS
 
 CODE = "import sys; from specrepro.cli import main; main()"
@@ -158,3 +161,49 @@ def test_quiet_is_the_result_and_what_is_wrong() -> None:
     done = asked("-q", "--timeout", "0.1", COLUMNS="200")
     assert "planted " not in done.stdout
     assert "? device assert, emulator: no end within 0.1 s" in done.stdout
+
+
+def page_of(record: dict[str, Any], *, quiet: bool) -> str:
+    out = Console(file=io.StringIO(), width=100)
+    print_selftest(out, record, quiet=quiet, verbose=False)
+    assert isinstance(out.file, io.StringIO)
+    return out.file.getvalue()
+
+
+def told_without(record: dict[str, Any], reasons: dict[str, str]) -> dict[str, Any]:
+    """The record, where these instruments did not run."""
+    told = [
+        each | {"ran": False, "reason": reasons[each["name"]]} if each["name"] in reasons else each
+        for each in record["instruments"]
+    ]
+    faults = [
+        fault
+        | {
+            "cells": [
+                cell | {"state": "not run", "ok": True} if cell["instrument"] in reasons else cell
+                for cell in fault["cells"]
+            ]
+        }
+        for fault in record["faults"]
+    ]
+    return record | {"instruments": told, "faults": faults}
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_where_nothing_ran_the_reason_is_all_that_is_said(
+    record: dict[str, Any], quiet: bool
+) -> None:
+    names = [each["name"] for each in record["instruments"]]
+    reasons = dict.fromkeys(names, "it was not asked for") | {"plain": "no CUDA device"}
+    lines = page_of(told_without(record, reasons), quiet=quiet).splitlines()
+    assert "NOTHING WAS LOOKED AT" in lines[0]
+    assert [line.strip() for line in lines[1:]] == ["– plain: no CUDA device"]
+
+
+def test_an_instrument_that_was_not_asked_for_has_no_column_and_no_line(
+    record: dict[str, Any],
+) -> None:
+    names = [each["name"] for each in record["instruments"] if each["name"] != "emulator"]
+    page = page_of(told_without(record, dict.fromkeys(names, "it was not asked for")), quiet=False)
+    assert page.splitlines()[2].split() == ["planted", "emulator"]
+    assert "asked for" not in page
