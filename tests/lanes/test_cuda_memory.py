@@ -13,7 +13,7 @@ import pytest
 from specrepro.repro import compiled
 from specrepro.repro.lanes.cuda_device import CudaDevice
 from specrepro.repro.lanes.cuda_driver import CudaError, Driver
-from specrepro.repro.lanes.cuda_memory import BLOCK, NEIGHBOUR
+from specrepro.repro.lanes.cuda_memory import BLOCK, NEIGHBOUR, Apart, Arena
 from specrepro.repro.ops import Ops
 from specrepro.repro.sanitizer.journal import Writer, parse
 
@@ -49,6 +49,41 @@ def test_behind_a_tensor_of_its_own_range_the_first_byte_faults() -> None:
     overrun(device, 32)
     with pytest.raises(CudaError, match="700"):
         device.wait()
+
+
+PAGE = 2 << 20  # what the made-up driver answers, as the devices of today do
+
+
+@pytest.mark.usefixtures("card")
+@pytest.mark.parametrize(
+    ("size", "pages", "slack"),
+    [(1, 1, 15), (16, 1, 0), (500, 1, 12), (PAGE, 1, 0), (PAGE + 1, 2, 15), (5 * PAGE - 8, 5, 8)],
+)
+def test_a_tensor_of_its_own_takes_whole_pages_and_ends_less_than_16_bytes_before_their_end(
+    size: int, pages: int, slack: int
+) -> None:
+    piece = Apart(Driver()).piece(size)
+    held = piece.pages
+    assert held is not None
+    assert held.size == pages * PAGE
+    assert piece.address % 16 == 0
+    assert held.address + held.size - (piece.address + size) == slack
+    # 16 GiB of addresses on both sides, in which nothing else is mapped
+    assert held.width == held.size + (32 << 30)
+    assert piece.reach == (held.reserved, held.reserved + held.width - 1)
+    assert held.address - held.reserved == 16 << 30
+
+
+def test_in_the_arena_tensors_take_their_sizes_in_blocks_and_pages_when_they_are_full(
+    card: Any,
+) -> None:
+    arena = Arena(Driver())
+    first = arena.piece(1).address
+    sizes = (500, 512, 513, PAGE - 2560)
+    assert [arena.piece(size).address - first for size in sizes] == [512, 1024, 1536, 2560]
+    assert card.library.fake_mapped() == 1
+    assert arena.piece(1).address == first + PAGE
+    assert card.library.fake_mapped() == 2
 
 
 @pytest.mark.usefixtures("card")
