@@ -176,7 +176,7 @@ def _closer(
     if not plan.closer or found is None:
         return [], True
     last = next(stage for stage in reversed(stages) if stage.result.kind is not Kind.NONE)
-    both = pair(last, found["defaults"])
+    both = pair(last, found["defaults"], bench.asked.question.fixed)
     if both is None:
         found["unknown"].append("what carries the fault: the boundary is not confirmed")
         return [], True
