@@ -263,8 +263,8 @@ def varied(row: Record) -> str:
     changes = [f"{one} {value}" for one, value in row["changes"].items()]
     some = ", ".join(changes[:MOST_SHOWN]) + (", …" if len(changes) > MOST_SHOWN else "")
     fault = {"shown": "shows the fault", "not shown": "does not show the fault"}
-    reason = str(row["reason"])
-    unknown = reason if "not known: " in reason else f"not known: {reason}"
+    # a reason of `check` begins with the defect and says that much itself
+    unknown = "not known: " + str(row["reason"]).rpartition("not known: ")[2]
     came = fault.get(row["fault"], unknown) if row["fault"] else "not decided yet"
     if row["fault"] == "not shown" and row["chance"]:
         came += f", but for a chance of {row['chance']:.1%}"

