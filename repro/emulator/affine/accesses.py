@@ -12,7 +12,7 @@ from ..memory import kind_outside
 from ..report import Recorder
 from ..storage import Storage
 from .memo import Memo
-from .trace import Access, Touched
+from .traces import Access, Touched
 from .value import Value
 from .walk import UndecidedError
 from .where import Where, below, both, live, without

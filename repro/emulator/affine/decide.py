@@ -11,7 +11,7 @@ from ..report import Recorder
 from ..storage import TAG_BITS, Storage
 from .accesses import Accesses
 from .memo import Shape, memo
-from .trace import trace
+from .traces import trace
 from .walk import UndecidedError
 
 
