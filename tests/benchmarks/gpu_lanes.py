@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,10 +25,13 @@ from typing import Any
 
 SPECREPRO = [sys.executable, "-c", "from specrepro.cli import main; main()"]
 CASE = "mtp-tail-overflow"
-APART, ARENA = "seq_len=63", "placement=neighbour"  # a point of its own: no other faces are run
+# A point of its own, so that no other faces are run, and the same work in all rows.
+APART = ("--set", "seq_len=63")
+ARENA = (*APART, "--set", "placement=neighbour")
 VARIANTS = ("faulty", "fixed")
 PLAIN, BESIDE = "plain", "plain, one arena"
 NO_GPU = 125
+UNTIMED = "the driver ends the process once it has written the dump"
 SAID = (
     "Seconds that the trial's process worked, its start and the tool's not counted: the fault ends "
     "the faulty one early, so the fixed one says what a lane costs."
@@ -36,7 +40,8 @@ SAID = (
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a run said of one variant. seconds: None where the trial did not come to a result."""
+    """What a run said of one variant. seconds: None where the trial did not come to a result, or
+    its process was ended before it could say how long it had worked."""
 
     status: str
     seconds: float | None
@@ -46,26 +51,34 @@ class Measured:
 def asked() -> dict[str, list[str]]:
     """The words of each row."""
     lanes = (PLAIN, "blocking", "memcheck", "coredump")
-    rows = {lane: ["--lane", lane, "--set", APART] for lane in lanes}
-    return rows | {BESIDE: ["--lane", PLAIN, "--set", ARENA]}
+    rows = {lane: ["--lane", lane, *APART] for lane in lanes}
+    return rows | {BESIDE: ["--lane", PLAIN, *ARENA]}
 
 
 def measured(words: list[str], runs: Path, limit: float) -> dict[str, Measured]:
     """One run, by variant; {} where it did not end within `limit` seconds."""
     command = [*SPECREPRO, "run", CASE, *words, "--json", "--runs", str(runs)]
     command += [word for name in VARIANTS for word in ("--variant", name)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-    except subprocess.TimeoutExpired:
-        return {}
-    if done.returncode not in (0, 1, 125):
-        raise ValueError(f"{' '.join(words)}: status {done.returncode}: {done.stderr[-300:]}")
-    (case,) = json.loads(done.stdout)["cases"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        try:
+            out, err = run.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            run.send_signal(signal.SIGINT)  # it ends its trial, and the tool that runs it
+            run.communicate()
+            return {}
+    if run.returncode not in (0, 1, 125):
+        raise ValueError(f"{' '.join(words)}: status {run.returncode}: {err[-300:]}")
+    (case,) = json.loads(out)["cases"]
     found: dict[str, Measured] = {}
     for trial in case["trials"]:
-        ended = trial["status"] in ("fault", "clean")
-        seconds = float(trial["seconds"]) if ended else None
-        found[trial["variant"]] = Measured(trial["status"], seconds, str(trial["reason"]))
+        decided = trial["status"] in ("fault", "clean")
+        seconds = float(trial["seconds"]) or None if decided else None
+        reason = str(trial["reason"])
+        if decided and seconds is None:
+            reason = UNTIMED
+        found[trial["variant"]] = Measured(trial["status"], seconds, reason)
     return found
 
 
@@ -97,12 +110,17 @@ def table(found: Mapping[tuple[str, str], list[Measured]]) -> list[dict[str, Any
 
 
 def why_not(found: Mapping[tuple[str, str], list[Measured]]) -> dict[str, str]:
-    """Lanes of which nothing was measured, with what they said."""
+    """Rows of which nothing is told, with the reason."""
     reasons: dict[str, str] = {}
-    for (lane, _), all_ in found.items():
+    for (lane, variant), all_ in found.items():
+        states = sorted({one.status for one in all_})
+        name = f"{lane}, {variant}"
         if not any(one.seconds is not None for one in all_):
-            reasons[lane] = next((one.reason for one in all_ if one.reason), "no result")
-    return reasons
+            reasons[name] = next((one.reason for one in all_ if one.reason), "no result")
+        elif len(states) > 1:
+            reasons[name] = f"its trials ended differently: {', '.join(states)}"
+    absent = [lane for lane in asked() if all(key[0] != lane for key in found)]
+    return reasons | dict.fromkeys(absent, "it came to no end within the time")
 
 
 def main(arguments: list[str]) -> int:
@@ -125,7 +143,13 @@ def main(arguments: list[str]) -> int:
             rounds += 1
             longest = max(longest, time.monotonic() - began)
     rows = table(found)
-    record = {"rows": rows, "not_measured": why_not(found), "rounds": rounds, "said": SAID}
+    record = {
+        "rows": rows,
+        "not_measured": why_not(found),
+        "rounds": rounds,
+        "of_rounds": options.rounds,
+        "said": SAID,
+    }
     if options.json is not None:
         options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     for row in rows:

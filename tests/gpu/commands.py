@@ -1,4 +1,4 @@
-"""A command with a limit of time; what it started ends with it."""
+"""A command with a limit of time; what it started ends with it, and with us."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Ended:
 
 
 def ended(words: Sequence[str], limit: float) -> Ended:
-    """Run a command for `limit` seconds at most."""
+    """Run a command for `limit` seconds at most. What interrupts us ends it too."""
     child = subprocess.Popen(
         list(words),
         stdin=subprocess.DEVNULL,
@@ -50,17 +50,27 @@ def ended(words: Sequence[str], limit: float) -> Ended:
         out, err = child.communicate(timeout=max(0.1, limit))
         status = child.returncode
     except subprocess.TimeoutExpired:
-        _signal(child, signal.SIGINT)
-        try:
-            out, err = child.communicate(timeout=GRACE)
-        except subprocess.TimeoutExpired:
-            _signal(child, signal.SIGKILL)
-            out, err = child.communicate()
+        out, err = _interrupted(child)
         status = None
-    _signal(child, signal.SIGKILL)
+    except BaseException:
+        _interrupted(child)
+        raise
+    finally:
+        _signal(child, signal.SIGKILL)
+    if status is None:  # its last words would be about the interrupt
+        return Ended(status, out, f"no end within {limit:.0f} s")
     last = (err.strip() or out.strip()).splitlines()[-1:]
-    said = f"no end within {limit:.0f} s" if status is None else f"status {status}"
-    return Ended(status, out, ": ".join([said, *last])[:300])
+    return Ended(status, out, ": ".join([f"status {status}", *last])[:300])
+
+
+def _interrupted(child: subprocess.Popen[str]) -> tuple[str, str]:
+    """End a command as Ctrl-C does, and by force where that is not enough; what it printed."""
+    _signal(child, signal.SIGINT)
+    try:
+        return child.communicate(timeout=GRACE)
+    except subprocess.TimeoutExpired:
+        _signal(child, signal.SIGKILL)
+        return child.communicate()
 
 
 def _signal(child: subprocess.Popen[str], number: signal.Signals) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
 MOST = 5  # findings of a trial
+FACTS = 20  # lines of what a run did not see
 LONGEST = 300  # characters of a text
 
 KEPT_OF_A_FINDING = (
@@ -23,7 +25,13 @@ KEPT_OF_A_FINDING = (
     "source",
     "step",
 )
+UNDER_WAY = "the one that was under way when the time was over"
 NOT_KEPT = ("GPU 0, others", "container")  # of doctor: they are about this machine alone
+
+
+def without_paths(said: str) -> str:
+    """A text with the last name alone of each path: what lies above it is about this machine."""
+    return re.sub(r"(?<![\w.])(?:/[\w.+@~-]+)+/(?=[\w.])", "…/", said)[:LONGEST]
 
 
 def doctor_of(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,8 +52,40 @@ def cases_of(record: Mapping[str, Any], lane: str) -> dict[str, Any]:
     return {
         "verdict": case["verdict"],
         "reasons": [str(one)[:LONGEST] for one in case["reasons"]],
+        "unobserved": [str(one)[:LONGEST] for one in case["unobserved"][:FACTS]],
         "trials": [_trial(one, case) for one in case["trials"] if one["lane"] == lane],
     }
+
+
+def amiss(run: Mapping[str, Any]) -> list[str]:
+    """What of a case in a lane did not come out as it must, a line a trial. Silence is no evidence
+    for the judge; here it is named, because the session asks whether the lane works at all."""
+    said = []
+    for trial in run["trials"]:
+        where = f"{run['case']}, {trial['variant']} in {run['lane']}"
+        where += "".join(f", {name}={value}" for name, value in trial["point"].items())
+        became = f"{where}: {trial['status']}, expected {trial['expected']}"
+        if trial["status"] == "skipped":
+            continue
+        if not trial["as_expected"]:
+            said.append(f"{became}; {trial['reason'] or 'see its findings'}")
+        elif (trial["expected"], trial["status"]) == ("fault", "clean"):
+            said.append(f"{became}; the fault did not show itself")
+    if run.get("verdict") == "NOT REPRODUCED" and not said:
+        said.append(f"{run['case']} in {run['lane']}: {'; '.join(run['reasons'])}")
+    return said
+
+
+def unlooked(run: Mapping[str, Any]) -> list[str]:
+    """Why trials of a case in a lane were skipped, a line a reason; hypotheses are not meant for a
+    device."""
+    counts: dict[str, int] = {}
+    for trial in run["trials"]:
+        if trial["status"] == "skipped" and not trial["reason"].startswith("hypotheses "):
+            counts[trial["reason"]] = counts.get(trial["reason"], 0) + 1
+    trials = len(run["trials"])
+    where = f"{run['case']} in {run['lane']}"
+    return [f"{where}: {count} of {trials} trials: {why}" for why, count in counts.items()]
 
 
 def _trial(trial: Mapping[str, Any], case: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +120,10 @@ def tests_of(report: bytes) -> dict[str, Any]:
             if (element := case.find(kind)) is not None:
                 state = {"failure": "failed"}.get(kind, kind)
                 said = (element.get("message") or "").splitlines()[0:1]
-                said = said[0][:LONGEST] if said else ""
+                said = without_paths(said[0]) if said else ""
+        if case.get("name") is None:  # pytest was ended in it, and says nothing else of it
+            found.append({"name": UNDER_WAY, "state": "unknown", "seconds": 0.0, "said": ""})
+            continue
         name = f"{(case.get('classname') or '').rpartition('.')[2]}::{case.get('name')}"
         seconds = round(float(case.get("time") or 0), 2)
         found.append({"name": name, "state": state, "seconds": seconds, "said": said})

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+HERE = Path(__file__).parent
+SCRIPTS = ("commands", "compact", "offline", "page", "parts", "session")
 SPECREPRO = [sys.executable, "-c", "from specrepro.cli import main; main()"]
 # at another point than the file's own its other points are left out
 TAIL = ("mtp-tail-overflow", "--variant", "faulty", "--variant", "fixed", "--set", "seq_len=63")
@@ -65,3 +69,20 @@ def played(runs: Path, *words: str) -> Trials:
     assert done.returncode in (0, 1, 125), done.stderr
     (case,) = json.loads(done.stdout)["cases"]
     return {(t["variant"], t["lane"]): t for t in case["trials"] if t["point"] == case["named"]}
+
+
+def loaded(name: str) -> ModuleType:
+    """A script of this folder; they find each other by their folder."""
+    sys.path.insert(0, str(HERE))
+    try:
+        spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(HERE))
+        for other in SCRIPTS:  # names that others have too
+            sys.modules.pop(other, None)
+    return module

@@ -13,7 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from session import PARTS, SCHEMA
+from compact import amiss, unlooked
+from parts import PARTS
+from session import SCHEMA
 
 Record = Mapping[str, Any]
 DOCS = Path(__file__).parents[2] / "docs" / "gpu"
@@ -26,7 +28,8 @@ MARKS = {
     "cannot see": "·",
     "not run": "–",
 }
-LARGEST = 4 << 20  # bytes of all parts together
+LARGEST = 4 << 20  # bytes of a part
+ASIDE = ("vllm", "uv", "gh", "room for builds")  # of doctor: no lane needs them
 
 
 def collected(results: Path) -> dict[str, Any]:
@@ -69,8 +72,12 @@ def page(session: Record, name: str) -> str:
         + ", ".join(f"{n} {v or 'not installed'}" for n, v in told["packages"].items())
         + ".",
         "",
+        f"**{_summary(session)}**",
+        "",
         *_section("Not as it must be", _amiss(session)),
+        *_section("Not looked at", _unlooked(session)),
         *_section("Parts", _table(_parts(session))),
+        *_section("The machine", _table(_machine(session))),
         *_section("What saw the planted faults", _table(_planted(session))),
         *_section("Cases", _cases(session)),
         *_section("Time of a trial, relative to `plain`", _benchmark(session)),
@@ -81,6 +88,21 @@ def page(session: Record, name: str) -> str:
 
 def _section(title: str, body: Sequence[str]) -> list[str]:
     return [f"## {title}", "", *(body or ["Nothing."]), ""]
+
+
+def _summary(session: Record) -> str:
+    """The session in a line, no better than its worst part."""
+    parts = session["parts"]
+    amiss_ = [p["name"] for p in parts if p["ok"] is False or p["state"] == "failed"]
+    short = [p["name"] for p in parts if p["state"] in ("cut", "left out")]
+    said = []
+    if amiss_:
+        said.append(f"Not as it must be: {', '.join(amiss_)}.")
+    if short:
+        said.append(f"Not to its end: {', '.join(short)}.")
+    if session["ended"] != "by itself":
+        said.append(f"It was {session['ended'] or 'ended from outside'}.")
+    return _text(" ".join(said) or "All that was looked at came out as it must.")
 
 
 def _amiss(session: Record) -> list[str]:
@@ -95,13 +117,48 @@ def _amiss(session: Record) -> list[str]:
             if not cell["ok"]:
                 said = f"{fault['about']}, {cell['instrument']}: {cell['detail'] or cell['state']}"
                 found.append(f"- selftest: {_text(said)}")
+    for test in session.get("tests", {}).get("tests", ()):
+        if test["state"] in ("failed", "error"):
+            found.append(f"- {_text(test['name'])}: {_text(test['said'])}")
     for run in session.get("cases", {}).get("runs", ()):
-        for trial in run["trials"]:
-            if not trial["as_expected"] and trial["status"] != "skipped":
-                said = f"{run['case']}, {trial['variant']} in {run['lane']}: {trial['status']}"
-                said += f", expected {trial['expected']}; {trial['reason']}"
-                found.append(f"- {_text(said)}")
+        found += [f"- {_text(said)}" for said in amiss(run)]
     return found
+
+
+def _unlooked(session: Record) -> list[str]:
+    """What says nothing, because it did not run, each with its reason."""
+    found: dict[str, None] = {}
+    late: dict[str, list[str]] = {}
+    selftest = session.get("selftest", {})
+    absent = [one["name"] for one in selftest.get("instruments", ()) if not one["ran"]]
+    for one in selftest.get("instruments", ()):
+        if not one["ran"]:
+            found[f"selftest, {one['name']}: {one['reason']}"] = None
+    for fault in selftest.get("faults", ()):
+        for cell in fault["cells"]:
+            if cell["state"] == "not run" and cell["instrument"] not in absent:
+                found[f"selftest, {fault['about']}, {cell['instrument']}: {cell['detail']}"] = None
+    for test in session.get("tests", {}).get("tests", ()):
+        if test["state"] == "skipped":
+            found[f"{test['name']}: {test['said']}"] = None
+    for run in session.get("cases", {}).get("runs", ()):
+        if run["said"]:
+            late.setdefault(run["said"], []).append(f"{run['case']} in {run['lane']}")
+        found |= dict.fromkeys(unlooked(run))
+    for lane, why in session.get("benchmark", {}).get("not_measured", {}).items():
+        found[f"benchmark, {lane}: {why}"] = None
+    found |= dict.fromkeys(f"{why}: {', '.join(runs)}" for why, runs in late.items())
+    return [f"- {_text(said)}" for said in found]
+
+
+def _machine(session: Record) -> Iterator[Sequence[str]]:
+    checks = [c for c in session.get("doctor", {}).get("checks", ()) if c["name"] not in ASIDE]
+    if not checks:
+        return
+    yield ("", "found", "")
+    for check in checks:
+        mark = {"ok": "✓", "bad": "✗"}.get(check["state"], "?")
+        yield (mark, check["name"], check["said"])
 
 
 def _parts(session: Record) -> Iterator[Sequence[str]]:
@@ -130,8 +187,9 @@ def _planted(session: Record) -> Iterator[Sequence[str]]:
 
 
 def _cases(session: Record) -> list[str]:
-    """A table a case: variants by lane, at the case's own point."""
-    runs = session.get("cases", {}).get("runs", ())
+    """A table a case: variants by lane, at the case's own point. Lanes that did not run are told
+    of above."""
+    runs = [run for run in session.get("cases", {}).get("runs", ()) if not run["said"]]
     lines: list[str] = []
     for case in dict.fromkeys(run["case"] for run in runs):
         mine = [run for run in runs if run["case"] == case]
@@ -139,11 +197,12 @@ def _cases(session: Record) -> list[str]:
         variants = dict.fromkeys(t["variant"] for trials in own.values() for t in trials)
         rows = [("variant", *own)]
         rows += [(v, *(_mark(trials, v) for trials in own.values())) for v in variants]
-        verdicts = (f"{r['lane']} {r.get('verdict') or r['said']}" for r in mine)
+        verdicts = (f"{r['lane']} {r['verdict']}" for r in mine)
         lines += [f"### {_text(case)}", "", *_table(rows), "", _text("; ".join(verdicts)), ""]
     if lines:
         lines.append(
-            "✓ names what the reference has, … ended by its first fault, ✗ not as expected"
+            "✓ names what the reference has, ✗ not as expected, ? the fault did not show itself, "
+            "– skipped"
         )
     return lines
 
@@ -153,6 +212,7 @@ def _mark(trials: Sequence[Record], variant: str) -> str:
     if trial is None or trial["status"] == "skipped":
         return "–"
     marks = " ✓" if trial["agrees"] else ""
+    marks += " ?" if (trial["expected"], trial["status"]) == ("fault", "clean") else ""
     return str(trial["status"]) + marks + ("" if trial["as_expected"] else " ✗")
 
 

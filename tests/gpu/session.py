@@ -1,9 +1,10 @@
 """All that is done once a GPU is at hand, within one limit of time; run.sh starts it.
 
-python tests/gpu/session.py --out DIR --seconds N --scratch DIR
+python tests/gpu/session.py --out DIR --seconds N [--wheels DIR] [--only PART]... [--case ID]...
+                            [--rounds N]
 
 Writes DIR/session.json and one small JSON file a part. A part ends at its own limit or at that of
-all; what did not fit is said there, and nothing is taken for granted of it.
+all; what did not fit, or was interrupted, is said there, and nothing is taken for granted of it.
 """
 
 from __future__ import annotations
@@ -12,36 +13,41 @@ import argparse
 import json
 import os
 import platform
+import shutil
+import signal
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from commands import Ended, ended
-from compact import cases_of, doctor_of, tests_of
+from compact import without_paths
+from offline import OfflineError, installed
+from parts import LEAST, PARTS, TIME, Came, Session
 
-HERE = Path(__file__).parent
-SPECREPRO = [sys.executable, "-c", "from specrepro.cli import main; main()"]
-SCHEMA = "specrepro/gpu-session@1"
-# Of each part, seconds at most, where all are run. The last has what the others left.
-LIMITS = {"doctor": 20.0, "selftest": 125.0, "benchmark": 60.0, "tests": 100.0, "cases": 400.0}
-LEAST = 5.0  # seconds without which a part is not begun
-# One lane after the other, so that what is cut at the end is what others have shown.
-LANES = (
-    "plain",
-    "memcheck",
-    "coredump",
-    "blocking",
-    "racecheck",
-    "initcheck",
-    "synccheck",
-)
+SCHEMA = "specrepro/gpu-session@2"
+# Of each part, seconds at most of ALL, and more where all have more. Cases have what is left, and
+# leave to the benchmark behind them what it takes, or half.
+ALL = 460.0
+LIMITS = {"doctor": 60.0, "selftest": 125.0, "tests": 100.0, "benchmark": 60.0}
+NEEDED = ("specrepro", "cuda.bindings", "pytest", "hypothesis")
 PACKAGES = ("numpy", "triton", "cuda-bindings", "nvidia-ml-py", "nvidia-cuda-sanitizer-api")
 NO_GPU = 125
+NOT_BEGUN = "not begun"
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class InterruptedBy(BaseException):
+    """A signal asks to end; what was gathered stays."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,131 +63,44 @@ class Part:
     said: str = ""
 
 
-@dataclass(slots=True)
-class Session:
-    """Where the parts write, and until when they may run (of time.monotonic)."""
-
-    out: Path
-    scratch: Path
-    until: float
-
-    def left(self, limit: float) -> float:
-        return min(limit, self.until - time.monotonic())
-
-    def write(self, name: str, record: Any) -> None:
-        text = json.dumps(record, indent=1, allow_nan=False) + "\n"
-        (self.out / f"{name}.json").write_text(text, encoding="utf-8")
-
-    def specrepro(self, *words: str, limit: float) -> Ended:
-        """A command of specrepro with its JSON."""
-        return ended([*SPECREPRO, *words, "--json"], self.left(limit))
-
-
-def doctor(session: Session, limit: float) -> tuple[bool | None, str]:
-    done = session.specrepro("doctor", limit=limit)
-    record = done.json()
-    if record is None:
-        return None, done.said
-    session.write("doctor", doctor_of(record))
-    why = [c["said"] for c in record["checks"] if c["name"] in ("driver", "lanes")]
-    return bool(record["gpu_lane"]), "" if record["gpu_lane"] else "; ".join(why)
-
-
-def selftest(session: Session, limit: float) -> tuple[bool | None, str]:
-    within = f"{max(1.0, session.left(limit) - 5):.0f}"
-    done = session.specrepro("selftest", "--within", within, limit=limit)
-    record = done.json()
-    if record is None:
-        return None, done.said
-    session.write("selftest", record)
-    amiss = [f["about"] for f in record["faults"] if not all(c["ok"] for c in f["cells"])]
-    return bool(record["ok"]), f"amiss: {', '.join(amiss)}" if amiss else ""
-
-
-def tests(session: Session, limit: float) -> tuple[bool | None, str]:
-    report = session.scratch / "tests.xml"
-    words = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", str(HERE), f"--junitxml={report}"]
-    done = ended([*words, "-p", "no:cacheprovider"], session.left(limit))
-    if not report.is_file():
-        return None, done.said
-    record = tests_of(report.read_bytes())
-    session.write("tests", record)
-    bad = [one["name"] for one in record["tests"] if one["state"] in ("failed", "error")]
-    ran = [one for one in record["tests"] if one["state"] != "skipped"]
-    return bool(ran) and not bad, f"failed: {', '.join(bad)}" if bad else f"{len(ran)} ran"
-
-
-def benchmark(session: Session, limit: float) -> tuple[bool | None, str]:
-    file = session.out / "benchmark.json"
-    seconds = session.left(limit)
-    script = HERE.parent / "benchmarks" / "gpu_lanes.py"
-    words = [sys.executable, str(script), "--json", str(file), "--seconds", f"{seconds - 5:.0f}"]
-    done = ended(words, seconds)
-    return (True, "") if done.status == 0 and file.is_file() else (None, done.said)
-
-
-def cases(session: Session, limit: float) -> tuple[bool | None, str]:
-    """Every shipped case in every lane that it lists, a run each; the file grows as they end."""
-    listed = json.loads(ended([*SPECREPRO, "list", "--json"], session.left(60)).out)["cases"]
-    wanted = [(one["id"], lane) for lane in LANES for one in listed if lane in one["lanes"]]
-    until = time.monotonic() + session.left(limit)
-    runs: list[dict[str, Any]] = []
-    for case, lane in wanted:
-        record, said = None, "the time was over"
-        if (left := until - time.monotonic()) >= LEAST:
-            words = ["run", case, "--lane", "reference", "--lane", lane]
-            words += ["--runs", str(session.scratch / "runs")]
-            done = session.specrepro(*words, limit=left)
-            record, said = done.json(), done.said
-        runs.append(
-            {"case": case, "lane": lane, "said": "", **cases_of(record, lane)}
-            if record
-            else {"case": case, "lane": lane, "said": said, "trials": []}
-        )
-        session.write("cases", {"runs": runs})
-    cut = [f"{one['case']} in {one['lane']}" for one in runs if one["said"]]
-    verdicts = [one["verdict"] for one in runs if not one["said"]]
-    # a lane alone need not see what its case is about; it must not speak against it
-    ok = "REPRODUCED" in verdicts and "NOT REPRODUCED" not in verdicts
-    said = f"not run: {', '.join(cut)}" if cut else ""
-    return (ok if verdicts else None), said
-
-
-PARTS: Mapping[str, Callable[[Session, float], tuple[bool | None, str]]] = {
-    "doctor": doctor,
-    "selftest": selftest,
-    "benchmark": benchmark,
-    "tests": tests,
-    "cases": cases,
-}
-
-
 def played(session: Session, name: str, limit: float) -> Part:
     """One part, whatever becomes of it."""
     left = session.left(limit)
     if left < LEAST:
-        return Part(name, "left out", None, 0.0, limit, "the time was over")
+        return Part(name, "left out", None, 0.0, limit, TIME)
     began = time.monotonic()
     try:
-        ok, said = PARTS[name](session, limit)
-    except (OSError, ValueError, KeyError, TypeError) as error:  # a part must not end the others
-        ok, said = None, f"{type(error).__name__}: {error}"
+        came = PARTS[name](session, limit)
+    except Exception as error:  # what a part cannot read must not end the others
+        came = Came(None, f"{type(error).__name__}: {error}")
     seconds = round(time.monotonic() - began, 1)
-    state = "done" if ok is not None else "failed"
-    if seconds >= left - 0.5 or said.startswith("not run: "):
-        state = "cut"
-    return Part(name, state, ok, seconds, limit, said)
+    cut = came.cut or seconds >= left - 0.5
+    state = "cut" if cut else "failed" if came.ok is None else "done"
+    return Part(name, state, came.ok, seconds, limit, without_paths(came.said))
+
+
+def limit_of(name: str, wanted: Sequence[str], left: float, of: float) -> float:
+    """Seconds that a part may take, of the `left` ones, where all together have `of`."""
+    more = max(1.0, of / ALL)
+    if len(wanted) == 1:
+        return round(left, 1)
+    if name == "cases":
+        kept = min(more * LIMITS["benchmark"], left / 2) if "benchmark" in wanted else 0.0
+        return round(left - kept, 1)
+    return round(min(more * LIMITS[name], left), 1)
 
 
 def machine(out: Path) -> dict[str, Any]:
     """What the results are of; the device is as doctor says."""
-    installed = {}
+    packages = {}
     for name in ("specrepro", *PACKAGES):
         try:
-            installed[name] = metadata.version(name)
+            packages[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            installed[name] = None
-    told = json.loads((out / "doctor.json").read_text(encoding="utf-8"))
+            packages[name] = None
+    told: dict[str, Any] = {"checks": []}
+    if (out / "doctor.json").is_file():
+        told = json.loads((out / "doctor.json").read_text(encoding="utf-8"))
     said = {check["name"]: check["said"] for check in told["checks"]}
     return {
         "device": str(said.get("GPU 0", "unknown")).split(",")[0],
@@ -189,40 +108,121 @@ def machine(out: Path) -> dict[str, Any]:
         "system": platform.platform(),
         "python": platform.python_version(),
         "cpus": os.cpu_count(),
-        "packages": installed,
+        "packages": packages,
     }
+
+
+def play(session: Session, wanted: Sequence[str], seconds: float) -> int:
+    """The parts in their order; session.json says after each how far it came."""
+    record = {
+        "schema": SCHEMA,
+        "started": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "limit": seconds,
+        "ended": "",
+    }
+    parts: dict[str, Part] = {}
+
+    def write(ended: str) -> None:
+        all_ = [parts.get(n, Part(n, "left out", None, 0.0, 0.0, NOT_BEGUN)) for n in wanted]
+        more = {"machine": machine(session.out), "parts": [asdict(part) for part in all_]}
+        session.write("session", record | {"ended": ended} | more)
+
+    name, limit = wanted[0], 0.0
+    began = time.monotonic()
+    try:
+        for name in wanted:
+            began = time.monotonic()
+            limit = limit_of(name, wanted[1:], session.left(float("inf")), seconds)
+            part = played(session, name, limit)
+            if name == "doctor" and part.ok is False:
+                print(f"no lane on a GPU can run here: {part.said}", file=sys.stderr)
+                return NO_GPU
+            print(f"{name}: {_said(part)}", file=sys.stderr, flush=True)
+            parts[name] = part
+            write("")
+    except InterruptedBy as by:
+        said = f"interrupted by {by}"
+        spent = round(time.monotonic() - began, 1)
+        parts[name] = Part(name, "cut", None, spent, limit, said)
+        write(said)
+        print(f"{name}: {said}; what was gathered is in {session.out}", file=sys.stderr)
+        return 128 + by.number
+    write("by itself")
+    return 0 if all(part.ok and part.state == "done" for part in parts.values()) else 1
+
+
+def _said(part: Part) -> str:
+    mark = {True: "as it must be", False: "NOT as it must be", None: "unknown"}[part.ok]
+    said = f". {part.said}" if part.said else ""
+    return f"{part.state}, {mark}, {part.seconds:.0f} s of {part.limit:.0f}{said}"
+
+
+def interrupt(number: int, frame: Any) -> None:
+    """End on a signal, once: the next one must not break off what the first one has begun."""
+    for one in ENDINGS:
+        signal.signal(one, signal.SIG_IGN)
+    raise InterruptedBy(number)
+
+
+def begin(asked: argparse.Namespace, arguments: list[str], scratch: Path) -> int:
+    """Play here, or in an environment of the wheels, which takes this process over."""
+    began = time.monotonic()
+    if asked.wheels is not None:
+        try:
+            python = installed(asked.wheels, scratch / "environment")
+        except OfflineError as error:
+            print(f"run.sh: {error}", file=sys.stderr)
+            return NO_GPU
+        left = asked.seconds - (time.monotonic() - began)
+        words = [*arguments, "--seconds", f"{left:.0f}", "--scratch", str(scratch)]
+        print(f"installed: {asked.seconds - left:.0f} s", file=sys.stderr, flush=True)
+        command = [str(python), __file__, *words, "--installed"]
+        os.execv(python, command)  # noqa: S606 - the interpreter that was just installed
+    missing = [name for name in NEEDED if not _importable(name)]
+    if missing:
+        said = f"{sys.executable} has no {', '.join(missing)}"
+        print(f"run.sh: {said}; --wheels DIR brings them, or PYTHON names another", file=sys.stderr)
+        return NO_GPU
+    asked.out.mkdir(parents=True, exist_ok=True)
+    wanted = [n for n in PARTS if n == "doctor" or not asked.only or n in asked.only]
+    until = time.monotonic() + asked.seconds
+    session = Session(asked.out, scratch, until, tuple(asked.case), asked.rounds)
+    return play(session, wanted, asked.seconds)
+
+
+def _importable(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--scratch", type=Path, required=True)
     parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--wheels", type=Path)
     parser.add_argument("--only", action="append", choices=[*PARTS], metavar="PART")
+    parser.add_argument("--case", action="append", default=[])
+    parser.add_argument("--rounds", type=int, default=5)
+    # of the process that installed the wheels, to the one that it becomes
+    parser.add_argument("--scratch", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--installed", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
-    started = datetime.now(UTC)
-    session = Session(asked.out, asked.scratch, time.monotonic() + asked.seconds)
-    parts: list[Part] = []
-    for name in PARTS:
-        if name != "doctor" and asked.only and name not in asked.only:
-            continue
-        parts.append(played(session, name, asked.seconds if asked.only else LIMITS[name]))
-        part = parts[-1]
-        print(f"{name}: {part.state}, {part.seconds:.0f} s. {part.said}", file=sys.stderr)
-        if name == "doctor" and part.ok is not True:
-            print(f"no lane on a GPU can run here: {part.said}", file=sys.stderr)
-            return NO_GPU
-    session.write(
-        "session",
-        {
-            "schema": SCHEMA,
-            "started": f"{started:%Y-%m-%dT%H:%M:%SZ}",
-            "limit": asked.seconds,
-            "machine": machine(asked.out),
-            "parts": [asdict(part) for part in parts],
-        },
-    )
-    return 0 if all(part.ok and part.state == "done" for part in parts) else 1
+    if asked.installed:
+        asked.wheels = None
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # nohup: it is to go on
+    for number in ENDINGS:
+        if number != signal.SIGHUP or not ignored:
+            signal.signal(number, interrupt)
+    scratch = asked.scratch or Path(tempfile.mkdtemp(prefix="specrepro-gpu-"))
+    try:
+        return begin(asked, arguments, scratch)
+    except InterruptedBy as by:
+        print(f"run.sh: interrupted by {by}; nothing was begun", file=sys.stderr)
+        return 128 + by.number
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 if __name__ == "__main__":
