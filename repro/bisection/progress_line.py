@@ -46,7 +46,7 @@ def _came(seen: Observation, injected: str) -> str:
             what = f"untestable   {said}"
         case Infra(reason=said):
             what = f"failed   {said}"
-    return what[:MOST_SAID]
+    return what if len(what) <= MOST_SAID else f"{what[: MOST_SAID - 1]}…"
 
 
 def _setup(seen: Observation) -> str:

@@ -8,11 +8,11 @@ import pytest
 
 from specrepro.repro.bisection.candidates import Candidate, Line
 from specrepro.repro.bisection.costs import READING, Costs
-from specrepro.repro.bisection.progress_line import narrowed
+from specrepro.repro.bisection.progress_line import narrowed, varied
 from specrepro.repro.bisection.question import Options
 from specrepro.repro.bisection.search import Search
 from specrepro.repro.bisection.session import Quest
-from specrepro.repro.bisection.verdicts import Bad, Good, Observation
+from specrepro.repro.bisection.verdicts import Bad, Good, Observation, Untestable
 
 BUILDS = tuple(f"0.{number}.0" for number in range(1, 9))
 
@@ -60,4 +60,16 @@ def test_before_the_ends_are_known_and_after_the_last_trial_nothing_is_left_to_t
     last = Observation(BUILDS[-2], 1, Good(), 2.0)
     assert line(options, *ends, last, injected="fix") == (
         "0.7.0         good   with fix injected   2.0 s"
+    )
+
+
+def test_a_trial_of_a_variation_is_told_with_its_reason_cut_where_that_is_long() -> None:
+    failed = Observation("0.1.0.runner-v2", 1, Untestable("no Triton " * 20, "no Triton"), 9.0)
+    told = varied(failed, "0.1.0 with runner v2")
+    assert told.startswith("0.1.0 with runner v2   untestable   no Triton no Triton")
+    assert told.endswith("no Triton no Tri…   9.0 s")
+    good = Observation("0.1.0.packages-0", 1, Good(), 20.0, "", 100.0)
+    assert varied(good, "0.1.0 with rich 14", "target_length") == (
+        "0.1.0 with rich 14   good   with target_length injected   20.0 s"
+        " and 100.0 s for its environment"
     )
