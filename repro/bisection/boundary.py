@@ -168,6 +168,8 @@ def _answers(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> li
         }
         for probe, row in after.items()
         if probe in before
+        # what was measured of an engine besides, as its memory, is no answer about a defect
+        and row["defect"] is not None
         and probe not in {setting.probe for setting in SETTINGS.values()}
         and row["value"] != before[probe]["value"]
     ]

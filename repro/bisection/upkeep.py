@@ -18,7 +18,7 @@ from .standing import COMMITS, Line, boundary
 from .standing import standing as _standing
 from .verdicts import Mark, Marked, Observation, Undo, effective
 
-TAKES_BACK = "specrepro session undo takes its latest trial back"
+TAKES_BACK = "specrepro session undo takes trials back, the latest first"
 
 
 def find(folder: Path, name: str | None) -> Path:

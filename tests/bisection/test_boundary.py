@@ -112,11 +112,13 @@ def test_answers_and_defaults_that_moved_are_told_apart() -> None:
         evidence("v2_eager_metadata", "once", "vllm/e.py:4"),
         evidence("default_runner", {"dense pp1": "v1", "hybrid pp1": "v1"}, defect=None),
         evidence("default_async", {"v1 pp1": "on"}, defect=None),
+        evidence("peak_memory_mib", 660, defect=None),
     )
     after = row(
         evidence("v2_eager_metadata", "each step", "vllm/s.py:9"),
         evidence("default_runner", {"dense pp1": "v2", "hybrid pp1": "v1"}, defect=None),
         evidence("default_async", None, defect=None),
+        evidence("peak_memory_mib", 670, defect=None),
         commit="fed",
     )
     found = boundary(Side("0.20.2", before), Side("0.21.0", after))
