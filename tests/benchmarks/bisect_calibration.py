@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import mean
 
 from fake_world import World, play, switches
-from page import table, write
+from page import BISECTION, table, write
 
 from specrepro.repro.bisection.costs import Costs
 from specrepro.repro.bisection.question import Kind, Options, Trial
@@ -285,7 +285,7 @@ def main(arguments: list[str]) -> None:
         *exact(),
     ]
     command = ["python", "tests/benchmarks/bisect_calibration.py", *arguments]
-    write("bisect-calibration", "What a bisection costs", command, lines)
+    write("bisect-calibration", "What a bisection costs", command, lines, file=BISECTION)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pathlib import Path
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 SCALE = PAGE.with_name("benchmarks-scale.md")  # of several machines, and what that is computed with
+BISECTION = PAGE.with_name("benchmarks-bisection.md")  # of searches on histories that are known
 HEAD = """# Benchmarks
 
 Each section is written by the command it names, and replaced when that runs again. Ratios come from
