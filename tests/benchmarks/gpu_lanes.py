@@ -142,20 +142,20 @@ def main(arguments: list[str]) -> int:
                     found[lane, variant].append(one)
             rounds += 1
             longest = max(longest, time.monotonic() - began)
+            record = {
+                "rows": table(found),
+                "not_measured": why_not(found),
+                "rounds": rounds,
+                "of_rounds": options.rounds,
+                "said": SAID,
+            }
+            if options.json is not None:  # after each round: whoever ends us leaves the others
+                options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     rows = table(found)
-    record = {
-        "rows": rows,
-        "not_measured": why_not(found),
-        "rounds": rounds,
-        "of_rounds": options.rounds,
-        "said": SAID,
-    }
-    if options.json is not None:
-        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     for row in rows:
         ratio = "–" if row["ratio"] is None else f"{row['ratio']:.2f}"
         print(f"{row['lane']:18} {row['variant']:8} {row['seconds']:8.3f} s  {ratio}")
-    for lane, reason in record["not_measured"].items():
+    for lane, reason in why_not(found).items():
         print(f"{lane:18} not measured: {reason}", file=sys.stderr)
     return 0 if any(row["lane"] == PLAIN for row in rows) else NO_GPU
 

@@ -67,6 +67,7 @@ def amiss(run: Mapping[str, Any]) -> list[str]:
         became = f"{where}: {trial['status']}, expected {trial['expected']}"
         if trial["status"] == "skipped":
             continue
+        said += [f"{where}: the GPU was not well afterwards: {why}" for why in unwell(trial)]
         if not trial["as_expected"]:
             said.append(f"{became}; {trial['reason'] or 'see its findings'}")
         elif (trial["expected"], trial["status"]) == ("fault", "clean"):
@@ -76,16 +77,21 @@ def amiss(run: Mapping[str, Any]) -> list[str]:
     return said
 
 
-def unlooked(run: Mapping[str, Any]) -> list[str]:
-    """Why trials of a case in a lane were skipped, a line a reason; hypotheses are not meant for a
-    device."""
+def unwell(trial: Mapping[str, Any]) -> list[str]:
+    """What was not well with the GPU behind a trial."""
+    return [one["detail"] for one in trial["evidence"] if one["source"] == "GPU afterwards"]
+
+
+def unlooked(run: Mapping[str, Any]) -> dict[str, str]:
+    """Why trials of a case in a lane were skipped: of each reason, which those are. Hypotheses are
+    not meant for a device."""
     counts: dict[str, int] = {}
     for trial in run["trials"]:
         if trial["status"] == "skipped" and not trial["reason"].startswith("hypotheses "):
             counts[trial["reason"]] = counts.get(trial["reason"], 0) + 1
     trials = len(run["trials"])
     where = f"{run['case']} in {run['lane']}"
-    return [f"{where}: {count} of {trials} trials: {why}" for why, count in counts.items()]
+    return {why: f"{where} ({count} of {trials} trials)" for why, count in counts.items()}
 
 
 def _trial(trial: Mapping[str, Any], case: Mapping[str, Any]) -> dict[str, Any]:

@@ -71,11 +71,11 @@ def played(runs: Path, *words: str) -> Trials:
     return {(t["variant"], t["lane"]): t for t in case["trials"] if t["point"] == case["named"]}
 
 
-def loaded(name: str) -> ModuleType:
-    """A script of this folder; they find each other by their folder."""
+def loaded(name: str, folder: Path = HERE) -> ModuleType:
+    """A script of a folder; those of this one find each other by their folder."""
     sys.path.insert(0, str(HERE))
     try:
-        spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+        spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)

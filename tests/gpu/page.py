@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,7 @@ def page(session: Record, name: str) -> str:
         *_section("What saw the planted faults", _table(_planted(session))),
         *_section("Cases", _cases(session)),
         *_section("Time of a trial, relative to `plain`", _benchmark(session)),
+        *_section("Placing a tensor", _placing(session)),
         *_section("Tests", _table(_tests(session))),
     ]
     return "\n".join(lines).rstrip() + "\n"
@@ -112,11 +113,8 @@ def _amiss(session: Record) -> list[str]:
         for p in session["parts"]
         if p["state"] != "done" or not p["ok"]
     ]
-    for fault in session.get("selftest", {}).get("faults", ()):
-        for cell in fault["cells"]:
-            if not cell["ok"]:
-                said = f"{fault['about']}, {cell['instrument']}: {cell['detail'] or cell['state']}"
-                found.append(f"- selftest: {_text(said)}")
+    cells = _cells(session, lambda cell: not cell["ok"])
+    found += [f"- selftest: {_text(why)}: {_text(', '.join(of))}" for why, of in cells.items()]
     for test in session.get("tests", {}).get("tests", ()):
         if test["state"] in ("failed", "error"):
             found.append(f"- {_text(test['name'])}: {_text(test['said'])}")
@@ -127,28 +125,35 @@ def _amiss(session: Record) -> list[str]:
 
 def _unlooked(session: Record) -> list[str]:
     """What says nothing, because it did not run, each with its reason."""
-    found: dict[str, None] = {}
-    late: dict[str, list[str]] = {}
-    selftest = session.get("selftest", {})
-    absent = [one["name"] for one in selftest.get("instruments", ()) if not one["ran"]]
-    for one in selftest.get("instruments", ()):
-        if not one["ran"]:
-            found[f"selftest, {one['name']}: {one['reason']}"] = None
-    for fault in selftest.get("faults", ()):
-        for cell in fault["cells"]:
-            if cell["state"] == "not run" and cell["instrument"] not in absent:
-                found[f"selftest, {fault['about']}, {cell['instrument']}: {cell['detail']}"] = None
+    found: dict[tuple[str, str], list[str]] = {}
+    instruments = session.get("selftest", {}).get("instruments", ())
+    absent = {one["name"]: one["reason"] for one in instruments if not one["ran"]}
+    for name, why in absent.items():
+        found.setdefault(("selftest", why), []).append(name)
+    cells = _cells(session, lambda c: c["state"] == "not run" and c["instrument"] not in absent)
+    for why, of in cells.items():
+        found.setdefault(("selftest", why), []).extend(of)
     for test in session.get("tests", {}).get("tests", ()):
         if test["state"] == "skipped":
-            found[f"{test['name']}: {test['said']}"] = None
+            found.setdefault(("tests", test["said"]), []).append(test["name"])
     for run in session.get("cases", {}).get("runs", ()):
         if run["said"]:
-            late.setdefault(run["said"], []).append(f"{run['case']} in {run['lane']}")
-        found |= dict.fromkeys(unlooked(run))
-    for lane, why in session.get("benchmark", {}).get("not_measured", {}).items():
-        found[f"benchmark, {lane}: {why}"] = None
-    found |= dict.fromkeys(f"{why}: {', '.join(runs)}" for why, runs in late.items())
-    return [f"- {_text(said)}" for said in found]
+            found.setdefault(("cases", run["said"]), []).append(f"{run['case']} in {run['lane']}")
+        for why, of_run in unlooked(run).items():
+            found.setdefault(("cases", why), []).append(of_run)
+    for row, why in session.get("benchmark", {}).get("not_measured", {}).items():
+        found.setdefault(("benchmark", why), []).append(row)
+    return [f"- {of}: {_text(why)}: {_text('; '.join(what))}" for (of, why), what in found.items()]
+
+
+def _cells(session: Record, wanted: Callable[[Record], bool]) -> dict[str, list[str]]:
+    """Of the selftest: what an instrument said, and of which faults it said so."""
+    found: dict[str, list[str]] = {}
+    for fault in session.get("selftest", {}).get("faults", ()):
+        for cell in filter(wanted, fault["cells"]):
+            said = str(cell["detail"] or cell["state"])
+            found.setdefault(said, []).append(f"{fault['about']} in {cell['instrument']}")
+    return found
 
 
 def _machine(session: Record) -> Iterator[Sequence[str]]:
@@ -164,7 +169,7 @@ def _machine(session: Record) -> Iterator[Sequence[str]]:
 def _parts(session: Record) -> Iterator[Sequence[str]]:
     yield ("part", "state", "as it must be", "seconds", "limit", "said")
     for part in session["parts"]:
-        ok = {True: "yes", False: "**no**", None: "unknown"}[part["ok"]]
+        ok = {True: "yes", False: "NO", None: "unknown"}[part["ok"]]
         yield (
             part["name"],
             part["state"],
@@ -227,6 +232,18 @@ def _benchmark(session: Record) -> list[str]:
             (one["lane"], one["variant"], str(one["trials"]), f"{one['seconds']:.2f}", ratio)
         )
     return [*_table(rows), "", _text(record["said"])]
+
+
+def _placing(session: Record) -> list[str]:
+    record = session.get("benchmark", {}).get("placing")
+    if record is None:
+        return []
+    rows = [("placement", "bytes", "µs to place", "µs to give back")]
+    for one in record["rows"]:
+        back = "–" if one["giving_back"] is None else f"{one['giving_back']:.1f}"
+        rows.append((one["placement"], f"{one['bytes']:,}", f"{one['placing']:.1f}", back))
+    said = f"Driver's calls alone, {record['count']} tensors; granularity "
+    return [*_table(rows), "", f"{said}{record['granularity']:,} bytes."]
 
 
 def _tests(session: Record) -> Iterator[Sequence[str]]:

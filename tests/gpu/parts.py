@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from commands import Ended, ended
-from compact import amiss, cases_of, doctor_of, tests_of, without_paths
+from compact import amiss, cases_of, doctor_of, tests_of, unwell, without_paths
 
 HERE = Path(__file__).parent
 SPECREPRO = [sys.executable, "-c", "from specrepro.cli import main; main()"]
@@ -73,8 +73,18 @@ def doctor(session: Session, limit: float) -> Came:
     session.write("doctor", doctor_of(record))
     if record["gpu_lane"]:
         return Came(True)
+    return Came(False, _no_lane(record))
+
+
+def gone(session: Session) -> str:
+    """Why no lane on a GPU can run any more; "" where one can, or nobody knows."""
+    record = session.specrepro("doctor", limit=60.0).json()
+    return "" if record is None or record["gpu_lane"] else f"the GPU is lost: {_no_lane(record)}"
+
+
+def _no_lane(record: Mapping[str, Any]) -> str:
     said = next(str(c["said"]) for c in record["checks"] if c["name"] == "lanes")
-    return Came(False, said.rpartition("no GPU lane: ")[2])
+    return said.rpartition("no GPU lane: ")[2]
 
 
 def selftest(session: Session, limit: float) -> Came:
@@ -130,6 +140,10 @@ def cases(session: Session, limit: float) -> Came:
         done = session.specrepro(*words, limit=left)
         if record := done.json():
             run |= {"said": "", **cases_of(record, run["lane"])}
+            if any(unwell(trial) for trial in run["trials"]) and (why := gone(session)):
+                for late in runs[runs.index(run) + 1 :]:
+                    late["said"] = why
+                break
             continue
         run["said"] = without_paths(done.said)
         broken += [run] if done.status is not None else []
@@ -143,6 +157,7 @@ def cases(session: Session, limit: float) -> Came:
         return Came(None, said, cut=True)
     # a lane alone need not see what its case is about; one of them must
     shown = any(one["verdict"] == "REPRODUCED" for one in ran)
+    said += "" if shown else "; no case was reproduced in any lane"
     return Came(shown and not wrong, said, cut=left_out)
 
 
@@ -151,7 +166,11 @@ def _named(runs: list[dict[str, Any]]) -> str:
 
 
 def benchmark(session: Session, limit: float) -> Came:
+    """What it takes to place a tensor, then what a trial takes in each lane."""
     file = session.out / "benchmark.json"
+    placing = ended(
+        [sys.executable, str(HERE / "placed_tensors.py"), "64"], session.left(limit / 2)
+    )
     seconds = session.left(limit)
     script = HERE.parent / "benchmarks" / "gpu_lanes.py"
     words = [sys.executable, str(script), "--json", str(file), "--seconds", f"{seconds - 2:.0f}"]
@@ -161,6 +180,11 @@ def benchmark(session: Session, limit: float) -> Came:
         return Came(None, done.said)
     record = json.loads(file.read_text(encoding="utf-8"))
     absent = record["not_measured"]
+    if told := placing.json():
+        record["placing"] = told
+    else:
+        absent["placing a tensor"] = without_paths(placing.said)
+    session.write("benchmark", record)
     said = f"{record['rounds']} of {record['of_rounds']} rounds"
     return Came(True, f"{said}; not measured: {', '.join(absent)}" if absent else said)
 

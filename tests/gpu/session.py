@@ -28,7 +28,7 @@ from typing import Any
 
 from compact import without_paths
 from offline import OfflineError, installed
-from parts import LEAST, PARTS, TIME, Came, Session
+from parts import LEAST, PARTS, TIME, Came, Session, gone
 
 SCHEMA = "specrepro/gpu-session@2"
 # Of each part, seconds at most of ALL, and more where all have more. Cases have what is left, and
@@ -140,6 +140,11 @@ def play(session: Session, wanted: Sequence[str], seconds: float) -> int:
             print(f"{name}: {_said(part)}", file=sys.stderr, flush=True)
             parts[name] = part
             write("")
+            if part.ok is not True and (why := gone(session)):
+                late = wanted[wanted.index(name) + 1 :]
+                parts |= {n: Part(n, "left out", None, 0.0, 0.0, why) for n in late}
+                print(f"{why}; left out: {', '.join(late) or 'no part'}", file=sys.stderr)
+                break
     except InterruptedBy as by:
         said = f"interrupted by {by}"
         spent = round(time.monotonic() - began, 1)

@@ -42,6 +42,7 @@ def trial(expected: str, status: str, **values: Any) -> dict[str, Any]:
         "as_expected": True,
         "agrees": False,
         "reason": "",
+        "evidence": [],
         **values,
     }
 
@@ -68,7 +69,7 @@ def test_a_page_begins_with_what_is_not_as_it_must_be_and_escapes_what_it_is_tol
     amiss, rest = text.split("## Not looked at")
     assert "x, fixed in plain: fault, expected clean; error \\| 700" in amiss
     assert "part `cases`: cut. 1 of 2 runs" in amiss
-    assert "the time was over: x in memcheck, x in coredump" in rest.split("## Parts")[0]
+    assert "the time was over: x in memcheck; x in coredump" in rest.split("## Parts")[0]
     assert "<b>" not in text
     assert "| fixed | fault ✗ |" in text
 
@@ -117,11 +118,11 @@ def test_what_did_not_run_is_named_with_its_reason() -> None:
     )
     told = text.split("## Not looked at")[1].split("## Parts")[0].strip().splitlines()
     assert told == [
-        "- selftest, memcheck: no compute-sanitizer",
-        "- selftest, write, plain: no time was left",
-        "- t: no log",
-        "- x in plain: 1 of 1 trials: no graphs",
-        "- benchmark, coredump: no time of it",
+        "- selftest: no compute-sanitizer: memcheck",
+        "- selftest: no time was left: write in plain",
+        "- tests: no log: t",
+        "- cases: no graphs: x in plain (1 of 1 trials)",
+        "- benchmark: no time of it: coredump",
     ]
 
 
@@ -137,6 +138,10 @@ def test_what_did_not_run_is_named_with_its_reason() -> None:
                 verdict="INCONCLUSIVE",
             ),
             ["x, v in plain: unknown, expected clean; killed"],
+        ),
+        (
+            ran(trial("fault", "fault", evidence=[{"source": "GPU afterwards", "detail": "gone"}])),
+            ["x, v in plain: the GPU was not well afterwards: gone"],
         ),
         (
             ran(trial("clean", "clean", point={"k": 2}), verdict="NOT REPRODUCED"),
@@ -194,6 +199,29 @@ def test_cases_have_what_is_left_and_leave_the_benchmark_its_part(
     name: str, wanted: tuple[str, ...], left: float, of: float, limit: float
 ) -> None:
     assert loaded("session").limit_of(name, wanted, left, of) == limit
+
+
+def test_a_row_of_the_benchmark_is_of_trials_that_ended_alike_or_is_named_with_the_reason() -> None:
+    lanes = loaded("gpu_lanes", Path(__file__).parents[1] / "benchmarks")
+
+    def measured(*ends: tuple[str, float | None]) -> list[Any]:
+        return [lanes.Measured(status, seconds, "why") for status, seconds in ends]
+
+    found = {
+        ("plain", "fixed"): measured(("clean", 2.0), ("clean", 4.0), ("clean", 3.0)),
+        ("blocking", "fixed"): measured(("clean", 6.0), ("clean", 7.5), ("clean", 6.0)),
+        ("memcheck", "fixed"): measured(("clean", 6.0), ("fault", 1.0)),
+        ("coredump", "faulty"): measured(("fault", None)),
+    }
+    rows = {one["lane"]: (one["seconds"], one["ratio"]) for one in lanes.table(found)}
+    assert rows == {"plain": (3.0, 1.0), "blocking": (6.0, 2.0)}
+    assert lanes.why_not(found) == {
+        "memcheck, fixed": "its trials ended differently: clean, fault",
+        "coredump, faulty": "why",
+        "plain, one arena": "it came to no end within the time",
+    }
+    # rows that are compared do the same work
+    assert all("seq_len=63" in words for words in lanes.asked().values())
 
 
 @pytest.mark.parametrize("broken", ["{", "[]", "{}"])

@@ -84,6 +84,10 @@ def test_cases_and_benchmark_leave_small_files_that_become_a_page(box: Any) -> N
     assert {one["lane"] for one in measured["rows"]} >= {"plain", "plain, one arena"}
     # the driver ends that process, so that nobody knows how long it worked
     assert "coredump, faulty" in measured["not_measured"]
+    placing = measured["placing"]
+    assert placing["granularity"] == 2 << 20
+    assert [one["placement"] for one in placing["rows"]] == ["unmapped", "neighbour"] * 2
+    assert all(one["placing"] > 0 for one in placing["rows"])
     docs = box.folder / "docs"
     page = loaded("page")
     assert page.main([str(out), str(docs)]) == 0

@@ -18,7 +18,9 @@ from typing import Any
 HERE = Path(__file__).parent
 GPU = "gpu NVIDIA H200|GPU-{uuid}|00000000:3B:00.0"
 CODE = "from specrepro.cli import main; main()"
-FIRST_BYTE = shlex.quote(str(HERE.parent / "gpu" / "first_byte.py"))  # drives the device by itself
+# scripts that drive the device by themselves
+SCRIPTS = [HERE.parent / "gpu" / name for name in ("first_byte.py", "placed_tensors.py")]
+DRIVING = " | ".join(f"{shlex.quote(str(path))}\\ *" for path in SCRIPTS)
 
 
 @dataclass
@@ -104,7 +106,7 @@ class Box:
         python.write_text(
             f'#!/bin/sh\nexport PYTHONPATH="{paths}"\n'
             # anything but a process that computes is an interpreter that finds this one again
-            f'case "$1 $2" in "-m specrepro."* | {FIRST_BYTE}\\ *) ;; *)\n'
+            f'case "$1 $2" in "-m specrepro."* | {DRIVING}) ;; *)\n'
             f'export PYTHONPATH="{self.folder / "site"}:$PYTHONPATH"\n'
             f'exec "{sys.executable}" "$@" ;; esac\n'
             f'{without}exec "{sys.executable}" "{wrapper}" "{self.library}" "$@"\n'
