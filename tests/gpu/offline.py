@@ -10,7 +10,7 @@ from pathlib import Path
 from commands import ended
 
 ROOT = Path(__file__).parents[2]
-AT_MOST = 300.0  # seconds of a step; all of it took 17 to 50 on two cores
+AT_MOST = 300.0  # seconds of a step; all of it took 15 to 49 on two cores
 
 
 class OfflineError(Exception):

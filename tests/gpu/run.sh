@@ -8,7 +8,7 @@
 # --fetch    builds a folder of wheels for this Python and platform: 385 MiB with the compilers,
 #            51 MiB without (--light), where the driver compiles the shipped PTX.
 # --wheels   installs from that folder, without a network, into a new environment in the scratch
-#            folder; that took 17 s (light) to 49 s of two cores. Else specrepro and pytest are
+#            folder; that took 15 s (light) to 49 s on two cores. Else specrepro and pytest are
 #            taken from the Python of PYTHON, or python3.
 # --out      where the small JSON files go (default: gpu-results, which must not exist or be empty).
 # --seconds  of all of it (default 460).
