@@ -79,7 +79,9 @@ def doctor(session: Session, limit: float) -> Came:
 def gone(session: Session) -> str:
     """Why no lane on a GPU can run any more; "" where one can, or nobody knows."""
     record = session.specrepro("doctor", limit=60.0).json()
-    return "" if record is None or record["gpu_lane"] else f"the GPU is lost: {_no_lane(record)}"
+    if record is None or record["gpu_lane"]:
+        return ""
+    return f"no lane on a GPU can run any more: {_no_lane(record)}"
 
 
 def _no_lane(record: Mapping[str, Any]) -> str:

@@ -100,6 +100,21 @@ def test_cases_and_benchmark_leave_small_files_that_become_a_page(box: Any) -> N
     assert str(box.folder) not in text + kept.read_text()
 
 
+def test_once_the_gpu_is_lost_nothing_more_is_begun_and_it_is_said_of_each_part(box: Any) -> None:
+    box.lost = True
+    words = ["--only", "cases", "--only", "benchmark", "--case", "draft-length-gate"]
+    status, out, said = asked(box, *words)
+    became = parts(out)
+    assert (status, became["cases"]["ok"], became["benchmark"]["state"]) == (1, False, "left out")
+    assert "no lane on a GPU can run any more: the driver shows no" in became["benchmark"]["said"]
+    assert "left out: benchmark" in said
+    first, *late = read(out, "cases")["runs"]
+    assert not first["said"]
+    assert {one["said"] for one in late} == {became["benchmark"]["said"]}
+    text = loaded("page").page(loaded("page").collected(out), "name")
+    assert "in plain: the GPU was not well afterwards" in text.split("## Not looked at")[0]
+
+
 def test_ended_in_the_middle_it_leaves_no_process_and_what_it_has(box: Any) -> None:
     out = box.folder / "results"
     box.more |= {"PYTHON": str(box.python), "TMPDIR": str(box.folder / "scratch")}
