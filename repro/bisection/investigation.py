@@ -204,13 +204,14 @@ def stage_of(quest: Quest, journal: Journal, result: Result, folder: Path) -> St
         if isinstance(event, Observation) and (row := row_of(folder, event)) is not None
     }
     find = quest.options.find
+    known = session.events_of(quest, journal)
     if result.previous is not None:
         # the ends may have turned out to be the other way round
-        events = counted(journal.events, mixed=quest.options.mix_hosts)
+        events = counted(known, mixed=quest.options.mix_hosts)
         was = states(quest.line.builds, events)[result.previous]
         find = Find.FIRST_GOOD if was == "bad" else Find.FIRST_BAD
     mixed = quest.options.mix_hosts
-    return Stage(quest.name, quest.line, find, journal.events, rows, result, mixed)
+    return Stage(quest.name, quest.line, find, known, rows, result, mixed)
 
 
 def _commits(

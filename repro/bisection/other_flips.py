@@ -9,7 +9,7 @@ and went between two builds that are alike stays unseen, which only trying every
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from .question import Options
 from .record import Stage, result_record
 from .session import Quest
 from .timeline import Flip, flips, states
+from .verdicts import Event, Mark, effective
 
 STAGE = "flip"
 
@@ -50,7 +51,14 @@ def quest(stage: Stage, stretch: Stretch, options: Options, signature: str) -> Q
     names = {one.build for one in inside}
     gone = {build: why for build, why in stage.line.unavailable.items() if build in names}
     wanted = replace(options, find=stretch.flip.find, ends_given=True)
-    return Quest(stretch.name, Line(inside, gone), wanted, signature=signature)
+    said = marks(stage.events, names)
+    return Quest(stretch.name, Line(inside, gone), wanted, signature=signature, marks=said)
+
+
+def marks(events: Iterable[Event], builds: Container[str]) -> tuple[Mark, ...]:
+    """The words of a person about some builds of a line."""
+    every = [event for event in effective(events) if isinstance(event, Mark)]
+    return tuple(mark for mark in every if mark.build in builds)
 
 
 def search_all(

@@ -31,12 +31,7 @@ from .readying import ready
 from .search import Search
 from .timeline import scanned
 from .trials import Bench
-from .verdicts import (
-    Infra,
-    Mark,
-    Observation,
-    Opened,
-)
+from .verdicts import Event, Infra, Mark, Observation, Opened
 
 RELEASES = "release"
 SCAN_TRIALS = 2  # of a build, where the machine or the network failed
@@ -88,13 +83,15 @@ def _located(path: Path) -> bool:
 @dataclass(frozen=True, slots=True)
 class Quest:
     """One line to search: its name in the session, what is sought on it, and how. signature: words
-    of another failure that is sought in place of the case's sign, "" for none."""
+    of another failure that is sought in place of the case's sign, "" for none. marks: a person's
+    words about builds of the line that this one is cut out of; they hold here too."""
 
     name: str
     line: Line
     options: Options
     scan: bool = False
     signature: str = ""
+    marks: tuple[Mark, ...] = ()
 
 
 def kept(quest: Quest) -> dict[str, Any]:
@@ -184,7 +181,13 @@ def header(folder: Path, quest: Quest) -> dict[str, Any]:
 
 def engine_of(quest: Quest, journal: Journal) -> Search:
     """The search as far as its journal has come."""
-    return Search(quest.line.builds, quest.line.unavailable, journal.events, quest.options)
+    events = events_of(quest, journal)
+    return Search(quest.line.builds, quest.line.unavailable, events, quest.options)
+
+
+def events_of(quest: Quest, journal: Journal) -> list[Event]:
+    """All that is known of a line: what its journal holds, and what a person said before."""
+    return [*quest.marks, *journal.events]
 
 
 def next_step(quest: Quest, engine: Search) -> Sequence[Trial] | Result:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..records import to_json
 from . import session
 from .beside import Beside
 from .journal import Journal
+from .other_flips import STAGE, marks
 from .question import Find, Kind, Result, Trial
 from .search import OTHER_TRIALS
 from .session import Quest
@@ -36,10 +37,25 @@ class Line:
         return session.next_step(self.quest, session.engine_of(self.quest, self.journal))
 
 
+def marked(lines: Sequence[Line]) -> list[Line]:
+    """The same, each stretch between releases with the marks that theirs has."""
+    releases = next((ln for ln in lines if ln.quest.name == session.RELEASES), None)
+    if releases is None:
+        return list(lines)
+    events = releases.journal.events
+    return [
+        replace(ln, quest=replace(ln.quest, marks=marks(events, ln.quest.line.builds)))
+        if ln.quest.name.startswith(f"{STAGE}-")
+        else ln
+        for ln in lines
+    ]
+
+
 def standing(
     about: Mapping[str, Any], lines: Sequence[Line], besides: Sequence[Beside]
 ) -> dict[str, Any]:
     """The record. about: run, and what is so of all of it."""
+    lines = marked(lines)
     now = boundary(lines)
     return {
         "schema": SCHEMA,

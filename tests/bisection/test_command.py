@@ -136,6 +136,13 @@ def test_all_boundaries_that_trials_show_are_found_where_that_is_asked_for(
         "flip-0.3.0-0.6.0",
     ]
     assert {line["result"]["kind"] for line in status["lines"]} == {"first_bad", "first_good"}
+    # a person's word about a build holds in every stretch
+    assert engine.run("mark", "0.4.0", "good", command="session").returncode == 0
+    status = json.loads(engine.run("status", "--json", command="session").stdout)
+    results = [(line["name"], line["result"]["build"]) for line in status["lines"][1:]]
+    assert results == [("flip-0.1.0-0.3.0", "0.3.0"), ("flip-0.3.0-0.6.0", "0.4.0")]
+    fixed = engine.record(*ends, "--all-flips")["flips"][1]
+    assert (fixed["find"], fixed["build"]) == ("first_good", "0.4.0")
 
 
 def test_the_boundary_says_what_else_changed_there(engine: Any) -> None:
