@@ -170,6 +170,7 @@ def _parts(session: Record) -> Iterator[Sequence[str]]:
     yield ("part", "state", "as it must be", "seconds", "limit", "said")
     for part in session["parts"]:
         ok = {True: "yes", False: "NO", None: "unknown"}[part["ok"]]
+        ok = "what ran" if part["ok"] and part["state"] != "done" else ok
         yield (
             part["name"],
             part["state"],

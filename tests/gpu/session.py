@@ -158,6 +158,7 @@ def play(session: Session, wanted: Sequence[str], seconds: float) -> int:
 
 def _said(part: Part) -> str:
     mark = {True: "as it must be", False: "NOT as it must be", None: "unknown"}[part.ok]
+    mark = f"what ran is {mark}" if part.ok and part.state != "done" else mark
     said = f". {part.said}" if part.said else ""
     return f"{part.state}, {mark}, {part.seconds:.0f} s of {part.limit:.0f}{said}"
 
