@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections import UserDict
 from collections.abc import Mapping
@@ -112,6 +113,15 @@ def options(
     COLOR.set(color)
 
 
+def _end_as_interrupted() -> None:
+    """A cancelled job gets SIGTERM and a closed terminal sends SIGHUP: both end a command as Ctrl+C
+    does, with its line to go on and nothing left behind. Who asked to ignore one (nohup) has that.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+
+
 def main() -> None:
     """Run the command line and exit with its status (docs/verdicts.md)."""
     if sys.argv[1:] == ["--version"]:
@@ -122,5 +132,6 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as we run
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    _end_as_interrupted()
     pass_plain_values()
     sys.exit(for_git_bisect(ended(lambda: app(prog_name="specrepro")), sys.argv))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -148,8 +147,6 @@ def bisect(
         mix_hosts=mix_hosts,
         costs=READING if depth in EXACT else Costs(),
     )
-    # a cancelled job gets SIGTERM: it ends as an interrupt does, with the line to resume
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if ray is not None and (switches or cross_test):
         raise UsageError(
             "--switches and --cross-test are tried on this machine, and its trials are not those "

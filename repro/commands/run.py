@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Annotated
 
 import typer
@@ -75,8 +74,6 @@ def run(
 
     if timeout is not None and not timeout <= LONGEST_TIMEOUT:
         raise UsageError(f"--timeout must be a number of seconds up to {LONGEST_TIMEOUT}")
-    # a cancelled job gets SIGTERM: it ends as an interrupt does, with the line to resume
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = store.runs_folder(runs)
     if resume is not None:
         told_anew = (cases, variant, lane, set_, sweep, force, keep)
