@@ -12,6 +12,7 @@ from .dtypes import BOOL, DTYPES
 from .instructions import HANDLERS
 from .program import BARRIERS, Block, End, Program
 from .ptx import Immediate, Instruction, Kernel, Register, Symbol
+from .turns import polls
 
 
 def lower(kernel: Kernel) -> Program:
@@ -63,6 +64,7 @@ def lower(kernel: Kernel) -> Program:
         tuple(sorted(builder.invented)),
         builder.brought,
         builder.sites,
+        any(polls(instruction) for instruction in kernel.body),
     )
 
 

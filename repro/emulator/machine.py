@@ -1,8 +1,8 @@
 """Scheduling: which threads run which block next.
 
-Threads that are at the same block run it together. When they part, those at the least block run
-first, so that they meet again where their ways join. A barrier holds threads until all living
-threads of their own block have arrived; exited threads count as arrived.
+Threads that are at the same block run it together. When they part, turns.py says who runs next. A
+barrier holds threads until all living threads of their own block have arrived; exited threads count
+as arrived.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .memory import Memory
 from .named_barriers import NamedBarriers
 from .program import BARRIERS, MASK, Block, End, File, Program
 from .shared_races import SharedRaces
+from .turns import Turns
 
 NOWHERE = -1
 EVERYBODY = 0xFFFFFFFF  # the member mask of a whole warp
@@ -39,6 +40,7 @@ class Machine:
         self.resume = np.zeros(0, np.int64)  # block after the barrier, for the waiting
         self.barriers = np.zeros(0, np.int64)  # its number
         self.named: NamedBarriers | None = None  # from the first barrier of some threads on
+        self.turns = Turns(polling=program.polling)
         self.races = memory.races
         self.barriers_matter = BARRIER in memory.recorder.checks
         self.executed = 0  # instructions, each once for all threads it ran for
@@ -50,14 +52,18 @@ class Machine:
         """
         file, blocks = self.file, self.program.blocks
         while self.groups or self._unpark():
-            at = min(self.groups)
+            at, all_had_one = self.turns.next(self.groups)
+            if all_had_one and self.parked:
+                self._wake()
             mask = self.groups.pop(at)
             if at >= len(blocks):
                 self._leave(mask)
                 continue
-            if not self.groups and not self.parked and self.waiting is None:
-                self._run_alone(at, mask, budget)
-                continue
+            if not self.groups and not self.parked:
+                self.turns.together()
+                if self.waiting is None:
+                    self._run_alone(at, mask, budget)
+                    continue
             block = blocks[at]
             if block.members is not None and mask is not None:
                 mask = self._together(at, block, mask)
@@ -336,24 +342,28 @@ class Machine:
         """Nothing can run: let those go on whose warp has become complete. False: all ended."""
         if not self.parked:
             return False
-        parked, self.parked = self.parked, {}
-        progress = False
-        for at in sorted(parked):
-            block = self.program.blocks[at]
-            complete = self._together(at, block, parked[at])
-            if complete is not None:
-                self._join(at, complete)
-                progress = True
-        if not progress and self.barriers_matter:
-            for at, mask in parked.items():
+        if self._wake():
+            return True
+        if self.barriers_matter:
+            never, self.parked = self.parked, {}
+            for at, mask in never.items():
                 first = self.program.blocks[at].first
                 self.memory.recorder.diverged(first.place, np.flatnonzero(mask), self.geometry)
                 self._leave(mask)
             return bool(self.groups)
-        if not progress:
-            first = self.program.blocks[min(parked)].first
-            raise UnsupportedError(
-                f"{first.spelling}: threads that its member mask names never get there",
-                where=f"{self.name}, PTX line {first.line}",
-            )
-        return True
+        first = self.program.blocks[min(self.parked)].first
+        raise UnsupportedError(
+            f"{first.spelling}: threads that its member mask names never get there",
+            where=f"{self.name}, PTX line {first.line}",
+        )
+
+    def _wake(self) -> bool:
+        """Let those at a meeting go on whose warp has become complete; whether there were any."""
+        parked, self.parked = self.parked, {}
+        progress = False
+        for at in sorted(parked):
+            complete = self._together(at, self.program.blocks[at], parked[at])
+            if complete is not None:
+                self._join(at, complete)
+                progress = True
+        return progress

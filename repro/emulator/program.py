@@ -71,6 +71,7 @@ class Program:
     taken. grain: log2 of the bytes of the narrowest access. invented: special registers that it
     reads and whose values are made up. brought: slot of what barriers of some threads collected.
     sites: by the identity of its instruction, each access that is the only one of its own.
+    polling: whether threads may wait for others by polling memory.
     """
 
     blocks: tuple[Block, ...]
@@ -84,3 +85,4 @@ class Program:
     invented: tuple[str, ...] = ()
     brought: int | None = None
     sites: Mapping[int, Site] = field(default_factory=dict)
+    polling: bool = False

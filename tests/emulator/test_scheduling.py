@@ -237,3 +237,35 @@ def test_any_number_of_threads_works(build: Build, run: Run, threads: int) -> No
     assert result(build, run, REVERSE + KEEP, 2, threads) == [
         b * threads + threads - 1 - n for b in range(2) for n in range(threads)
     ]
+
+
+LOCK = """
+    .reg .b64 %lock;
+    add.u64 %lock, %p0, 256;
+    spin: atom.global.acquire.gpu.cas.b32 %u, [%lock], 0, 1;
+    setp.ne.s32 %q, %u, 0;
+    @%q bra spin;
+    mov.u32 %k, 0;
+    work: add.s32 %k, %k, 1; setp.lt.s32 %q, %k, 20; @%q bra work;
+    ld.global.u32 %v, [%p0]; add.s32 %v, %v, 1; st.global.u32 [%p0], %v;
+    MEET
+    atom.global.release.gpu.exch.b32 %u, [%lock], 0;"""
+
+
+@pytest.mark.parametrize("meet", ["", "bar.sync 0;", "shfl.sync.idx.b32 %m, %v, 0, 0, 1;"])
+def test_the_holder_of_a_lock_gets_on_while_others_spin_before_it(
+    build: Build, run: Run, meet: str
+) -> None:
+    memory = np.zeros(65, np.int32)
+    kernel = build(LOCK.replace("MEET", meet), 1, DECLARE)
+    report = run(kernel, 12, 1, [Buffer("out", memory)])
+    assert report.accesses == ()
+    assert (memory[0], memory[64]) == (12, 0)
+
+
+def test_a_lock_that_is_never_free_is_no_result(build: Build, run: Run) -> None:
+    memory = np.zeros(65, np.int32)
+    memory[64] = 1
+    kernel = build(LOCK.replace("MEET", ""), 1, DECLARE)
+    with pytest.raises(UnsupportedError, match="did not end"):
+        run(kernel, 2, 1, [Buffer("out", memory)], max_instructions=50_000)
