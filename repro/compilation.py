@@ -209,6 +209,7 @@ def nvrtc(
     *,
     folders: Sequence[Path] = (),
     headers: Mapping[str, str] | None = None,
+    implied: Sequence[str] = (),
     expressions: Sequence[str] = (),
     target: str = TARGET,
     machine_code: bool = False,
@@ -216,6 +217,7 @@ def nvrtc(
     """Compile CUDA C++; `source` is the name of the file in messages and `.loc` lines.
 
     folders: where includes are looked for besides the CUDA headers. headers: name → text of more.
+    implied: headers that are included before the first line.
     expressions: C++ names of kernels, such as `scale<float>`, that the PTX is to hold.
     CompilerMissingError without NVRTC, KernelError with its own words where it refuses the source.
     """
@@ -224,6 +226,7 @@ def nvrtc(
     arch = target if machine_code else target.replace("sm", "compute")
     options = [f"-arch={arch}".encode(), b"-lineinfo", b"-std=c++17"]
     options += [b"-I" + str(folder).encode() for folder in (*cuda_headers(), *folders)]
+    options += [f"--pre-include={name}".encode() for name in implied]
     given = {} if headers is None else headers
     texts = (c_char_p * len(given))(*(one.encode() for one in given.values()))
     names = (c_char_p * len(given))(*(one.encode() for one in given))

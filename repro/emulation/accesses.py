@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from ..emulator import checks
 from ..emulator.launch import LaunchReport
 from ..emulator.races import GlobalRace, told
-from ..findings import ranges
 from ..records import Source
+
+MOST_RANGES = 4  # of elements of a wrong access that are told one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Warned:
     launch: int
     kernel: str
     tensor: str
-    elements: tuple[int, int]
+    elements: tuple[int, int]  # the first and the last
     source: Source | None
     text: str
 
@@ -37,19 +38,17 @@ def named(made: frozenset[str], *, owners: bool) -> tuple[list[str], list[str]]:
 
 def warnings(report: LaunchReport, kernel: str, number: int) -> list[Warned]:
     """The races between blocks of launch `number` that may change what comes out."""
-    return [
-        _warned(race, stretch, kernel, number)
-        for race in report.warnings
-        if not race.benign
-        for stretch in ranges(race.elements)
-    ]
+    return [_warned(race, kernel, number) for race in report.warnings if not race.benign]
 
 
-def _warned(race: GlobalRace, stretch: tuple[int, int], kernel: str, number: int) -> Warned:
+def _warned(race: GlobalRace, kernel: str, number: int) -> Warned:
+    stretch = int(race.elements[0]), int(race.elements[-1])
     block = f"block {race.block}, thread {race.thread}"
     text = f"race between blocks: {race.access} of element {stretch[0]} of {race.buffer}"
     if stretch[1] > stretch[0]:
         text += f" to {stretch[1]}"
+    if race.elements.size < stretch[1] - stretch[0] + 1:
+        text += f", {race.elements.size} of them,"
     text += f" by {block}, {told(race.other, block=True)}"
     source = Source(race.file, race.line) if race.line else None
     return Warned(number, kernel, race.buffer, stretch, source, text)

@@ -14,8 +14,8 @@ from ..emulator.ptx import Kernel, Parameter, parse
 from ..errors import CaseError, UnsupportedError
 from ..ops import Owners
 from ..records import to_json
+from .accesses import MOST_RANGES, named, warnings
 from .accesses import chosen as checks_but
-from .accesses import named, warnings
 from .arguments import Arguments, BufferSpec, Constant, Nothing, Scalar, Struct, Value, View
 from .element_types import TYPES, element_type
 from .kernel_text import chosen, with_places
@@ -73,7 +73,7 @@ def emulated(
     )
     made, left_out = named(report.checks, owners=arguments.requests is not None)
     sizes = {each.spec.name: (each.data.size, each.data.itemsize) for each in buffers}
-    found = findings(report, kernel.name, 0, sizes)
+    found = findings(report, kernel.name, 0, sizes, most=MOST_RANGES)
     return {
         "entry": kernel.name,
         "target": module.target,

@@ -15,7 +15,7 @@ from ..emulator.launch import Buffer, LaunchReport, launch
 from ..emulator.ptx import Kernel, parse
 from ..errors import Exit, SpecreproError, UsageError
 from ..records import Finding
-from .accesses import Warned, chosen, warnings
+from .accesses import MOST_RANGES, Warned, chosen, warnings
 from .element_types import TYPES, element_type
 from .made_empty import told_of_empty
 from .memory import aligned, encode
@@ -197,7 +197,7 @@ def _executed(
             raise UsageError(f"{asked.name} writes to {memory.shown}, which is read-only")
     named = {buffer.name: (buffer, memory) for buffer, memory in regions.values()}
     sizes = {name: (b.data.size, b.data.itemsize) for name, (b, _) in named.items()}
-    found = findings(report, asked.name, number, sizes)
+    found = findings(report, asked.name, number, sizes, most=MOST_RANGES)
     tensors = {name: f"{name} {memory.shown}" for name, (_, memory) in named.items()}
     return found, report, tensors
 

@@ -19,7 +19,7 @@ def what(finding: Finding, tensor: str | None) -> str:
     if finding.kind is Kind.TRAP and finding.got:
         return f"assertion failed: {finding.got}"
     if finding.kind in PLAIN:
-        return PLAIN[finding.kind] + _element(finding, tensor)
+        return PLAIN[finding.kind] + _element(finding, tensor) + _many(finding)
     name = str(finding.kind)
     access = "write" if name.endswith("write") else "read" if name.endswith("read") else "access"
     adjective = {
@@ -35,8 +35,17 @@ def what(finding: Finding, tensor: str | None) -> str:
         text += f", {finding.bytes_past_end} bytes past its end"
     elif finding.elements and finding.elements[0] < 0:
         text += ", before its start"
-    if finding.count and finding.count > 1:
-        text += f", {finding.count} {_unit(finding)}s"
+    return text + _many(finding)
+
+
+def _many(finding: Finding) -> str:
+    """How many were touched, and up to where if that does not follow."""
+    if finding.elements is None or finding.count is None or finding.count < 2:
+        return ""
+    first, last = finding.elements
+    text = f", {finding.count} {_unit(finding)}s"
+    if last - first + 1 > finding.count:
+        text += f" up to {last}"
     return text
 
 

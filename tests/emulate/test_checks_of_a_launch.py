@@ -15,6 +15,15 @@ __global__ void shift(int *out, const int *in) {
   out[threadIdx.x] = tile[63 - threadIdx.x];
 }
 """
+APART = """
+__global__ void shift(int *out, const int *in) {
+  __shared__ int tile[64][3];
+  tile[threadIdx.x][0] = in[threadIdx.x];
+  out[threadIdx.x] = tile[63 - threadIdx.x][0];
+}
+"""
+ROWS = "out[threadIdx.x] = in[threadIdx.x * 8]; }"
+RACING = "if (threadIdx.x % 8 == 0) out[threadIdx.x] = in[threadIdx.x] + blockIdx.x; }"
 ARGS = """
 args:
   - {name: out, dtype: i32, shape: 64, fill: uninitialised}
@@ -51,6 +60,34 @@ def test_a_race_on_shared_memory_names_both_sides(folder: Any) -> None:
     page = folder.command("emulate", "shift.cu", *LAUNCH).stdout
     assert "race on shared memory at byte 0" in page
     assert folder.command("emulate", "shift.cu", *LAUNCH, "--skip", "shared_race").returncode == 0
+
+
+def test_a_race_on_bytes_that_do_not_adjoin_is_one_finding(folder: Any) -> None:
+    folder.write("shift.cu", APART)
+    folder.write("ARGS.yaml", ARGS.replace("FILL", "arange"))
+    [finding] = folder.json("emulate", "shift.cu", *LAUNCH, status=1)["findings"]
+    assert (finding["elements"], finding["count"]) == ([0, 63 * 12 + 3], 64 * 4)
+    page = " ".join(folder.command("emulate", "shift.cu", *LAUNCH).stdout.split())
+    assert "race on shared memory at byte 0, 256 bytes up to 759" in page
+
+
+def test_reads_of_many_rows_are_one_finding_and_of_few_are_one_each(folder: Any) -> None:
+    folder.write("shift.cu", "__global__ void shift(int *out, const int *in) {" + ROWS)
+    folder.write("ARGS.yaml", ARGS.replace("FILL", "uninitialised"))
+    few = (*LAUNCH[:2], "--block", "4", *LAUNCH[4:])
+    found = folder.json("emulate", "shift.cu", *few, status=1)["findings"]
+    assert [one["elements"] for one in found] == [[n, n] for n in (0, 8, 16, 24)]
+    many = (*LAUNCH[:2], "--block", "8", *LAUNCH[4:])
+    [finding] = folder.json("emulate", "shift.cu", *many, status=1)["findings"]
+    assert (finding["elements"], finding["count"]) == ([0, 56], 8)
+
+
+def test_a_race_between_blocks_on_many_rows_is_one_warning(folder: Any) -> None:
+    folder.write("shift.cu", "__global__ void shift(int *out, const int *in) {" + RACING)
+    folder.write("ARGS.yaml", ARGS.replace("FILL", "arange"))
+    [warned] = folder.json("emulate", "shift.cu", *LAUNCH, status=0)["warnings"]
+    assert warned["elements"] == [0, 56]
+    assert "write of element 0 of out to 56, 8 of them, by block (0, 0, 0)" in warned["text"]
 
 
 def test_a_race_between_blocks_is_a_warning_and_no_finding(folder: Any) -> None:
@@ -92,3 +129,36 @@ def test_a_check_that_is_none_is_refused(folder: Any) -> None:
     for command in (("emulate", "shift.cu", *LAUNCH), ("sanitize",)):
         done = folder.command(*command, "--skip", "shared_rac", *(["x.py"] * (len(command) == 1)))
         assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_limits_and_constants_of_the_c_library_are_there(folder: Any) -> None:
+    folder.write(
+        "shift.cu",
+        """
+        #include <cfloat>
+        #include <climits>
+        #include <cmath>
+        #include <limits>
+        __device__ void expect(bool right) { if (!right) __trap(); }
+        __global__ void shift(int *out, const int *in) {
+          expect(FLT_MAX == __int_as_float(0x7f7fffff) && FLT_MIN == __int_as_float(0x00800000));
+          expect(FLT_EPSILON == __int_as_float(0x34000000) && isinf(INFINITY) && isnan(NAN));
+          expect(DBL_MAX == __longlong_as_double(0x7fefffffffffffffLL) && HUGE_VAL > DBL_MAX);
+          expect(DBL_MIN == __longlong_as_double(0x0010000000000000LL) && -INFINITY < -FLT_MAX);
+          expect(DBL_EPSILON == __longlong_as_double(0x3cb0000000000000LL));
+          expect(INT_MAX == 0x7fffffff && INT_MIN == ~INT_MAX && UINT_MAX == ~0u);
+          expect(LLONG_MIN == 1LL << 63 && ULLONG_MAX == ~0ULL && LONG_MAX == LLONG_MAX);
+          expect(SHRT_MIN == (short)0x8000 && USHRT_MAX == (ushort)~0 && UCHAR_MAX == 255);
+          expect(std::numeric_limits<float>::lowest() == -FLT_MAX && fabs(sin(M_PI)) < 1e-15);
+        }
+        """,
+    )
+    folder.write("ARGS.yaml", ARGS.replace("FILL", "arange"))
+    assert folder.json("emulate", "shift.cu", *LAUNCH, status=0)["findings"] == []
+
+
+def test_infinity_is_known_without_a_header_as_to_nvcc(folder: Any) -> None:
+    source = "__global__ void shift(int *out, const int *in) { if (in[0] < -INFINITY) __trap(); }"
+    folder.write("shift.cu", source)
+    folder.write("ARGS.yaml", ARGS.replace("FILL", "arange"))
+    assert folder.json("emulate", "shift.cu", *LAUNCH, status=0)["findings"] == []
