@@ -9,18 +9,21 @@ from ..emulator import checks
 from ..emulator.launch import LaunchReport
 from ..emulator.races import GlobalRace, told
 from ..records import Source
+from .triton_device import FUSION
 
 MOST_RANGES = 4  # of elements of a wrong access that are told one by one
 
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """A race between blocks, which may be meant: no finding, but said. text: both sides of it."""
+    """What is no finding, but said: a race between blocks, which may be meant, or copies of one
+    number that differ. text: both sides of it. elements: the first and the last.
+    """
 
     launch: int
     kernel: str
     tensor: str
-    elements: tuple[int, int]  # the first and the last
+    elements: tuple[int, int]
     source: Source | None
     text: str
 
@@ -37,18 +40,36 @@ def named(made: frozenset[str], *, owners: bool) -> tuple[list[str], list[str]]:
 
 
 def warnings(report: LaunchReport, kernel: str, number: int) -> list[Warned]:
-    """The races between blocks of launch `number` that may change what comes out."""
-    return [_warned(race, kernel, number) for race in report.warnings if not race.benign]
+    """Of launch `number` the races between blocks that may change what comes out, and copies of one
+    number that differ.
+    """
+    races = [
+        _warned(race, f"race between blocks: {_race(race)}", kernel, number)
+        for race in report.warnings
+        if not race.benign
+    ]
+    return races + [_warned(one, _uneven(one), kernel, number) for one in report.uneven]
 
 
-def _warned(race: GlobalRace, kernel: str, number: int) -> Warned:
-    stretch = int(race.elements[0]), int(race.elements[-1])
+def _race(race: GlobalRace) -> str:
     block = f"block {race.block}, thread {race.thread}"
-    text = f"race between blocks: {race.access} of element {stretch[0]} of {race.buffer}"
-    if stretch[1] > stretch[0]:
-        text += f" to {stretch[1]}"
-    if race.elements.size < stretch[1] - stretch[0] + 1:
+    text = f"{race.access} of element {race.elements[0]} of {race.buffer}"
+    if race.elements.size > 1:
+        text += f" to {race.elements[-1]}"
+    if race.elements.size < race.elements[-1] - race.elements[0] + 1:
         text += f", {race.elements.size} of them,"
-    text += f" by {block}, {told(race.other, block=True)}"
+    return f"{text} by {block}, {told(race.other, block=True)}"
+
+
+def _uneven(race: GlobalRace) -> str:
+    return (
+        f"copies of one number differ: threads {race.thread} and {race.other.thread} of block "
+        f"{race.block} store them to one place of {race.buffer}. Triton may have joined a product "
+        f"and a sum in one and not in the other; {FUSION}=0 keeps them apart"
+    )
+
+
+def _warned(race: GlobalRace, text: str, kernel: str, number: int) -> Warned:
+    stretch = int(race.elements[0]), int(race.elements[-1])
     source = Source(race.file, race.line) if race.line else None
     return Warned(number, kernel, race.buffer, stretch, source, text)

@@ -70,6 +70,7 @@ def emulated(
         requests=_requests(arguments, grid),
         checks=checks,
         outputs=False,  # nobody gets to see them
+        copies=triton is not None,
     )
     made, left_out = named(report.checks, owners=arguments.requests is not None)
     sizes = {each.spec.name: (each.data.size, each.data.itemsize) for each in buffers}

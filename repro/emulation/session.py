@@ -191,6 +191,7 @@ def _executed(
         args=values,
         shared_bytes=asked.shared_bytes,
         checks=checks,
+        copies=True,
     )
     for memory, old in before:
         if not np.array_equal(memory.data.view(np.uint8), old.view(np.uint8)):

@@ -148,7 +148,7 @@ class GlobalRaces:
             stamp = _FIRST | self._number(touch.site) << AGENT_BITS
             entries = (lanes + 1) | stamp
             found = shadow.touch(touch.site, mine, entries, self._known, self._raw(touch))
-            for which, earlier, same in found:
+            for which, earlier, same, _ in found:
                 others = (earlier & AGENTS) - 1
                 apart = self._block(lanes[which]) != self._block(others)
                 if apart.any():

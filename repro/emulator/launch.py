@@ -85,6 +85,7 @@ def launch(
     max_instructions: int = MAX_INSTRUCTIONS,
     checks: frozenset[str] = checking.DEFAULT,
     outputs: bool = True,
+    copies: bool = False,
 ) -> LaunchReport:
     """Execute `kernel` for all threads, in place on the buffers.
 
@@ -93,7 +94,9 @@ def launch(
     shared_bytes: dynamic shared memory of a block. requests: int32[grid x], the request each block
     column works for. checks: of checks.ALL, those to make besides the limits. outputs: False where
     only the findings are wanted: blocks are then not executed if they can be decided all at once,
-    and what the buffers hold afterwards means nothing.
+    and what the buffers hold afterwards means nothing. copies: True where a compiler laid out
+    shared memory (Triton), so that what threads store to one place by one instruction are copies of
+    one number: that they differ is told in the report's `uneven` and is no race.
     UnsupportedError before anything runs where the kernel holds what is not executed, and while it
     runs after max_instructions or where threads wait for each other for ever. LaunchRefusedError
     for arguments that no launch could have.
@@ -118,7 +121,7 @@ def launch(
             return LaunchReport(
                 found, steps, checks=checks, invented=program.invented, decided=blocks
             )
-    recorder = Recorder(requests, stop_at_first=stop_at_first, checks=checks)
+    recorder = Recorder(requests, stop_at_first=stop_at_first, checks=checks, copies=copies)
     for storage in variables:
         storage.watch = None  # it may be of an earlier launch, which they outlive
     watched: list[GlobalRaces] = []
@@ -148,6 +151,7 @@ def launch(
         recorder.warnings.warnings(),
         checks,
         program.invented,
+        uneven=recorder.uneven.warnings(),
     )
 
 

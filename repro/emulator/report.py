@@ -57,7 +57,8 @@ class LaunchReport:
     printed: what its threads printed, in the order in which they did. warnings: races between its
     blocks. checks: those that were on (checks.py), `bounds` among them. invented: special registers
     that were read and whose values say nothing, such as clocks. decided: blocks that were not
-    executed, because one look at the kernel told what all of them do.
+    executed, because one look at the kernel told what all of them do. uneven: where threads that
+    hold copies of one number stored different ones at once, if `launch` knew that they are copies.
     """
 
     accesses: tuple[WrongAccess, ...]
@@ -67,6 +68,7 @@ class LaunchReport:
     checks: frozenset[str] = frozenset()
     invented: tuple[str, ...] = ()
     decided: int = 0
+    uneven: tuple[GlobalRace, ...] = ()
 
 
 class StopLaunch(Exception):
@@ -97,10 +99,13 @@ class Recorder:
         *,
         stop_at_first: bool,
         checks: frozenset[str] = DEFAULT,
+        copies: bool = False,
     ) -> None:
         self.requests = requests
+        self.copies = copies
         self.checks = checks
         self.races = Races()  # in shared memory
+        self.uneven = Races()  # of them those of threads that hold copies of one number
         self.warnings = Races()  # between blocks
         self.stop_at_first = stop_at_first
         self.printed: list[str] = []
@@ -137,9 +142,19 @@ class Recorder:
                 raise StopLaunch
 
     def race(
-        self, storage: Storage, one: Side, two: Side, elements: Array, geometry: Geometry
+        self,
+        storage: Storage,
+        one: Side,
+        two: Side,
+        elements: Array,
+        geometry: Geometry,
+        *,
+        at_once: bool = False,
     ) -> None:
-        """Record a race in shared memory."""
+        """Record a race in shared memory. at_once: of one execution of one instruction."""
+        if at_once and self.copies:
+            self.uneven.add(storage, one, two, elements, geometry)
+            return
         self.races.add(storage, one, two, elements, geometry)
         if self.stop_at_first:
             raise StopLaunch

@@ -45,12 +45,14 @@ class Touch(NamedTuple):
 class Conflict(NamedTuple):
     """Unordered accesses: those of an instruction, numbered `which`, and an earlier one of each.
 
-    same: for each, whether both write and leave the same value; None: not both write.
+    same: for each, whether both write and leave the same value; None: not both write. at_once: the
+    earlier one is of the same execution of the instruction.
     """
 
     which: Array
     earlier: Array
     same: Array | None = None
+    at_once: bool = False
 
 
 class Latest:
@@ -125,7 +127,7 @@ class Shadow:
             self.latest[site.manner].add(granules, entries, self.groups)
             return found
         lands = site.keeps and not _is_pending(entries)
-        for which, earlier, _ in self.written.conflicts(granules, agents, known):
+        for which, earlier, *_ in self.written.conflicts(granules, agents, known):
             if lands:
                 mine = (earlier & AGENTS) - 1 == agents[which]
                 which, earlier = which[~mine], earlier[~mine]
@@ -136,7 +138,7 @@ class Shadow:
         lost = (((now ^ entries) & AGENTS) != 0).nonzero()[0]
         if lost.size:
             same = (raw[lost] == self.content[granules[lost]]).all(axis=1)
-            found.append(Conflict(lost, now[lost], same))
+            found.append(Conflict(lost, now[lost], same, at_once=True))
         return found
 
 

@@ -308,7 +308,7 @@ class SharedRaces:
 
     def _report(self, site: Site, granules: Array, lanes: Array, conflict: Conflict) -> None:
         """Record it, but for writes of one instruction that leave the same value."""
-        which, earlier, same = conflict
+        which, earlier, same, at_once = conflict
         sites = (earlier >> AGENT_BITS) & SITES
         if same is not None:
             differ = ~(same & (sites == self.numbers[id(site)]))
@@ -324,6 +324,7 @@ class SharedRaces:
                 Side(self.sites[number], self.geometry.identities(others)),
                 touched(offsets, 1 << self.grain, 1),
                 self.geometry,
+                at_once=at_once,
             )
 
 

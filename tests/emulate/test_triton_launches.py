@@ -195,3 +195,23 @@ def test_torch_tensors_are_written_in_place_whatever_their_type(kernels: ModuleT
     }
     with emulate(), pytest.raises(UsageError, match="lies on meta"):
         kernels.count[(1,)](torch.zeros(1, dtype=torch.int64, device="meta"), 2)
+
+
+def test_copies_of_a_sum_that_differ_in_the_last_bits_are_a_warning_with_its_cause(
+    kernels: ModuleType,
+) -> None:
+    random = np.random.default_rng(1)
+    x, weights = (random.normal(size=s).astype(np.float32) for s in ((16, 32), 16))
+    told = {}
+    for fusion in (True, False):
+        out = np.zeros(32, np.float32)
+        with emulate() as run:
+            kernels.weighted[(1,)](x, weights, out, 16, 32, enable_fp_fusion=fusion)
+        assert np.allclose(out, weights @ x, atol=1e-6)
+        told[fusion] = run.warnings
+    assert told[False] == []
+    [warned] = told[True]
+    assert warned.source is not None
+    assert warned.source.line == line_of("tl.load(weights + t)")
+    assert "copies of one number differ" in warned.text
+    assert "TRITON_DEFAULT_FP_FUSION=0" in warned.text

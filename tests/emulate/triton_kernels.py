@@ -59,3 +59,10 @@ def tile(described, out, B: tl.constexpr):
 def checked(x, B: tl.constexpr):
     value = tl.load(x + tl.arange(0, B))
     tl.device_assert(value < 7, "too large")
+
+
+@triton.jit
+def weighted(x, weights, out, N: tl.constexpr, D: tl.constexpr):
+    t, d = tl.arange(0, N), tl.arange(0, D)
+    values = tl.load(x + t[:, None] * D + d[None, :])
+    tl.store(out + d, tl.sum(tl.load(weights + t)[:, None] * values, 0))

@@ -69,6 +69,21 @@ def test_a_race_is_found_with_both_lines_and_its_bytes(
     assert report.warnings == ()
 
 
+def test_where_threads_store_copies_those_that_differ_are_told_and_no_race(run_cuda: Run) -> None:
+    report = run_cuda("last_wins_bad", copies=True)
+    assert report.accesses == ()
+    [told] = report.uneven
+    assert (told.buffer, told.elements.tolist()) == ("shared memory", list(RACING["last_wins"]))
+    assert (told.access, told.other.access, told.line) == ("write", "write", told.other.line)
+    assert run_cuda("last_wins_ok", copies=True).uneven == ()
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"last_wins"}))
+def test_a_race_of_two_instructions_is_none_of_copies(name: str, run_cuda: Run) -> None:
+    report = run_cuda(f"{name}_bad", copies=True)
+    assert ([one.kind for one in report.accesses], report.uneven) == ([Kind.SHARED_RACE], ())
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_with_order_is_no_race(name: str, run_cuda: Run) -> None:
     report = run_cuda(f"{name}_ok")
