@@ -1,5 +1,7 @@
 """A device for Triton that compiles for sm_80 and hands each launch to whoever asked for it.
 
+A kernel that sm_80 has not the types for (float8_e4m3fn) is compiled for sm_89.
+
 Triton asks its active driver for a target, loads what it compiled and launches it; this driver
 answers without a device. So everything between `kernel[grid](…)` and the launch is Triton's own:
 binding, defaults, specialisation on divisibility and ones, its cache, heuristics.
@@ -22,7 +24,10 @@ from ..errors import UsageError
 from .numpy_pointer import wrapped
 
 ARCH = 80
-DEVICE = -1  # no device has this number, so what is cached for one is never taken for another
+NEWER = 89
+TOO_OLD = "not supported in this architecture"  # Triton, of a type
+# No devices have these numbers, so what is cached for one is never taken for another.
+DEVICES: Mapping[int, int] = {ARCH: -1, NEWER: -2}
 FUSION = "TRITON_DEFAULT_FP_FUSION"
 # Of the device the PTX is compiled for (A100), for programs that ask before they choose a tile.
 PROPERTIES: Mapping[str, int] = {
@@ -60,7 +65,8 @@ class TritonDevice:
     def __init__(self, launched: Callable[[TritonLaunch], None]) -> None:
         from triton.backends.compiler import GPUTarget
 
-        self._target = GPUTarget("cuda", ARCH, 32)
+        self._targets = {arch: GPUTarget("cuda", arch, 32) for arch in DEVICES}
+        self._arch = ARCH
         self._launched = launched
         self.utils = SimpleNamespace(
             load_binary=self._load,
@@ -108,10 +114,10 @@ class TritonDevice:
         return None, binary.decode(), REGISTERS, 0, MAX_THREADS
 
     def get_current_target(self) -> Any:
-        return self._target
+        return self._targets[self._arch]
 
     def get_current_device(self) -> int:
-        return DEVICE
+        return DEVICES[self._arch]
 
     def set_current_device(self, device: int) -> None:
         """There is one."""
@@ -120,7 +126,16 @@ class TritonDevice:
         return 0
 
     def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
-        return divmod(ARCH, 10)
+        return divmod(self._arch, 10)
+
+    @contextmanager
+    def newer(self) -> Iterator[None]:
+        """The device is of the newer architecture while this is open."""
+        before, self._arch = self._arch, NEWER
+        try:
+            yield
+        finally:
+            self._arch = before
 
     def get_active_torch_device(self) -> Any:
         """Where tensors for this device are made: the CPU."""
@@ -196,18 +211,31 @@ def installed(
         stack.enter_context(knobs.cache.scope())
         knobs.cache.dir = cache  # the user's cache is neither read nor filled
         stack.enter_context(_patched(knobs.runtime, "add_stages_inspection_hook", _without_ptxas))
-        stack.enter_context(_patched(config, "_active", TritonDevice(launched)))
-        stack.enter_context(_patched(JITFunction, "run", _run(JITFunction.run)))
+        device = TritonDevice(launched)
+        stack.enter_context(_patched(config, "_active", device))
+        stack.enter_context(_patched(JITFunction, "run", _run(JITFunction.run, device)))
         stack.enter_context(_patched(Autotuner, "run", _run_first))
         stack.enter_context(_fusion())
         yield
 
 
-def _run(original: Callable[..., Any]) -> Callable[..., Any]:
+def _run(original: Callable[..., Any], device: TritonDevice) -> Callable[..., Any]:
+    from triton.compiler.errors import CompilationError
+
+    newer: dict[int, Any] = {}  # the kernels that need the newer architecture
+
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return original(
-            self, *map(wrapped, args), **{key: wrapped(value) for key, value in kwargs.items()}
-        )
+        given = [wrapped(value) for value in args]
+        named = {key: wrapped(value) for key, value in kwargs.items()}
+        if id(self) not in newer:
+            try:
+                return original(self, *given, **named)
+            except CompilationError as error:
+                if TOO_OLD not in str(error):
+                    raise
+            newer[id(self)] = self
+        with device.newer():
+            return original(self, *given, **named)
 
     return run
 

@@ -215,3 +215,16 @@ def test_copies_of_a_sum_that_differ_in_the_last_bits_are_a_warning_with_its_cau
     assert warned.source.line == line_of("tl.load(weights + t)")
     assert "copies of one number differ" in warned.text
     assert "TRITON_DEFAULT_FP_FUSION=0" in warned.text
+
+
+def test_a_type_that_sm_80_has_not_is_compiled_for_a_newer_one(kernels: ModuleType) -> None:
+    # Of e4m3: 3 bits behind the point, ties to even, 2**-9 the least above 0.
+    x = np.array([0.3, 17, 19, 300, -1.0625, 448, 2**-9, 2**-11], np.float32)
+    out, other = np.zeros(8, np.float32), np.zeros(8, np.float32)
+    with emulate() as run:
+        kernels.narrowed[(1,)](x, out, 8)
+        kernels.add[(1,)](x, x, other, 8)
+        kernels.narrowed[(1,)](out, other, 8)
+    rounded = [0.3125, 16, 20, 288, -1, 448, 2**-9, 0]
+    assert (out.tolist(), other.tolist()) == (rounded, rounded)
+    assert [one.kernel for one in run.launches] == ["narrowed", "add", "narrowed"]
