@@ -13,7 +13,7 @@ import numpy as np
 from ..emulator.findings import findings
 from ..emulator.launch import Buffer, LaunchReport, launch
 from ..emulator.ptx import Kernel, parse
-from ..errors import Exit, SpecreproError, UsageError
+from ..errors import Exit, SpecreproError, UnsupportedError, UsageError
 from ..records import Finding
 from .accesses import MOST_RANGES, Warned, chosen, warnings
 from .element_types import TYPES, element_type
@@ -27,6 +27,9 @@ from .wording import located
 T = TypeVar("T")
 MAX_FINDINGS = 1000  # kept of one session; the rest is counted
 SHOWN = 10  # findings in the text of an exception
+NOWHERE = "no tensor"  # where an address lands that is none of an argument
+# What counts as an address of this process, and how far behind it what it points to may reach.
+LEAST_ADDRESS, REACH = 1 << 32, 1 << 30
 
 
 class FindingsError(SpecreproError):
@@ -196,11 +199,33 @@ def _executed(
     for memory, old in before:
         if not np.array_equal(memory.data.view(np.uint8), old.view(np.uint8)):
             raise UsageError(f"{asked.name} writes to {memory.shown}, which is read-only")
+    for buffer, _ in regions.values():
+        _no_table(buffer, report)
     named = {buffer.name: (buffer, memory) for buffer, memory in regions.values()}
     sizes = {name: (b.data.size, b.data.itemsize) for name, (b, _) in named.items()}
     found = findings(report, asked.name, number, sizes, most=MOST_RANGES)
     tensors = {name: f"{name} {memory.shown}" for name, (_, memory) in named.items()}
     return found, report, tensors
+
+
+def _no_table(buffer: Buffer, report: LaunchReport) -> None:
+    """UnsupportedError where what a kernel reached is behind an address of the program itself that
+    it took out of `buffer`: whether anything is wrong with that cannot be told.
+    """
+    if buffer.data.dtype.kind not in "iu" or buffer.data.itemsize != 8:
+        return
+    numbers = buffer.data.view(np.int64)
+    for access in report.accesses:
+        if access.lands_in != NOWHERE:
+            continue
+        address = access.elements[0]
+        near = (numbers >= LEAST_ADDRESS) & (numbers <= address)
+        if near.any() and address - numbers[near].max() < REACH:
+            raise UnsupportedError(
+                f"{buffer.name} holds addresses of the program itself, whose memory is not known",
+                where=f"{access.file}:{access.line}",
+                hint="an argument file of `specrepro emulate` may have tables of pointers",
+            )
 
 
 def _scalar(name: str, kind: str, value: Any) -> int | float:

@@ -99,10 +99,11 @@ class Builder:
     def unsupported(self, why: str = "") -> NoReturn:
         """Refuse the current instruction."""
         text = f"{self.instruction.spelling} is not supported"
-        raise UnsupportedError(
-            f"{text}: {why}" if why else text,
-            where=f"{self.kernel.name}, PTX line {self.instruction.line}",
-        )
+        where = f"{self.kernel.name}, PTX line {self.instruction.line}"
+        file, line = self.instruction.place.file, self.instruction.place.line
+        if line and not file.endswith(".ptx"):  # else it is a line of the PTX itself
+            where += f", {file}:{line}"
+        raise UnsupportedError(f"{text}: {why}" if why else text, where=where)
 
     # --- slots ---------------------------------------------------------------------------------
     def slot(self, value: Any = None) -> int:

@@ -66,6 +66,17 @@ def test_what_is_not_executed_is_unknown_with_opcode_and_line(folder: Any, add_p
     assert folder.command("emulate", "add.ptx", *LAUNCH).stdout.startswith("add.ptx   UNKNOWN")
 
 
+def test_what_is_not_executed_has_the_line_of_the_source_where_the_ptx_tells_it(
+    folder: Any, add_ptx: str
+) -> None:
+    wrong = '.file 1 "add.cu"\n.loc 1 7 0\ntcgen05.alloc.cta %v, %n;'
+    path = folder.write("add.ptx", add_ptx.replace("add.u32 %v, %v, %n;", wrong))
+    line = next(n for n, at in enumerate(path.read_text().splitlines(), 1) if "tcgen05" in at)
+    folder.write("ARGS.yaml", arguments(32, 32))
+    record = folder.json("emulate", "add.ptx", *LAUNCH, status=125)
+    assert record["unsupported"]["where"] == f"add, PTX line {line}, add.cu:7"
+
+
 def test_a_launch_that_does_not_end_is_unknown(folder: Any, add_ptx: str) -> None:
     folder.write("add.ptx", add_ptx.replace("mad.wide.u32 %c", "L: bra L;\nmad.wide.u32 %c"))
     folder.write("ARGS.yaml", arguments(32, 32))

@@ -11,7 +11,7 @@ import pytest
 
 from specrepro import emulate
 from specrepro.repro.emulation.session import FindingsError
-from specrepro.repro.errors import UsageError
+from specrepro.repro.errors import UnsupportedError, UsageError
 from specrepro.repro.records import Kind
 
 pytestmark = [pytest.mark.compilers, pytest.mark.usefixtures("triton")]
@@ -228,3 +228,18 @@ def test_a_type_that_sm_80_has_not_is_compiled_for_a_newer_one(kernels: ModuleTy
     rounded = [0.3125, 16, 20, 288, -1, 448, 2**-9, 0]
     assert (out.tolist(), other.tolist()) == (rounded, rounded)
     assert [one.kernel for one in run.launches] == ["narrowed", "add", "narrowed"]
+
+
+def test_what_lies_behind_addresses_of_the_program_is_refused_and_no_finding(
+    kernels: ModuleType,
+) -> None:
+    row, out = np.ones(32, np.float32), np.zeros(32, np.float32)
+    table = np.array([row.ctypes.data], np.int64)
+    with emulate() as run, pytest.raises(UnsupportedError, match="table holds addresses") as error:
+        kernels.behind[(1,)](table, out, 32)
+    assert error.value.where.endswith(f"triton_kernels.py:{line_of('tl.load(row + i)')}")
+    assert (run.findings, run.launches[0].found) == ([], 0)
+    assert "table holds addresses" in run.launches[0].refused
+    with emulate(raise_on_finding=False) as run:  # a wild address that no table explains
+        kernels.behind[(1,)](np.array([12345], np.int64), out, 32)
+    assert [one.kind for one in run.findings] == [Kind.OUT_OF_BOUNDS_READ]
