@@ -53,8 +53,9 @@ def wrapped(value: Any) -> Any:
 class Region:
     """The memory of one argument. data: flat, from its first to its last element, live.
 
-    shown: dtype and shape for a reader. elements: its own, without the gaps between them. copy:
-    data is one, because the array cannot be written.
+    shown: dtype and shape for a reader, and strides in elements where it is not flat, for findings
+    count elements by address. elements: its own, without the gaps between them. copy: data is one,
+    because the array cannot be written.
     """
 
     address: int
@@ -87,7 +88,8 @@ def _of_array(name: str, array: Array, storages: Storages) -> Region:
         raise UsageError(f"argument {name}: no kernel takes elements of {array.dtype}")
     if any(stride < 0 or stride % item for stride in array.strides):
         raise UnsupportedError(f"argument {name}: strides {array.strides} of {array.dtype}")
-    span = _span(array.shape, [stride // item for stride in array.strides])
+    strides = tuple(stride // item for stride in array.strides)
+    span = _span(array.shape, strides)
     if array.dtype.byteorder == ">":
         raise UsageError(f"argument {name}: big-endian elements")
     address = _address(array)
@@ -100,7 +102,7 @@ def _of_array(name: str, array: Array, storages: Storages) -> Region:
     memory = storages.setdefault((start, size), _storage(start, size))
     view = array.dtype if array.dtype.kind in "iuf" else np.dtype(WORDS[item])
     flat = memory[address - start : address - start + span * item].view(view)
-    shown = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+    shown = _shown(str(array.dtype), array.shape, strides)
     if not array.flags.writeable:
         return Region(address, flat.copy(), shown, array.size, copy=True)
     return Region(address, flat, shown, array.size)
@@ -120,7 +122,7 @@ def _of_tensor(name: str, tensor: Any, storages: Storages) -> Region:
     memory = storages.setdefault(key, _storage(*key))
     start = tensor.data_ptr() - storage.data_ptr() if span else 0
     dtype = str(tensor.dtype).removeprefix("torch.")
-    shown = f"{dtype}[{', '.join(map(str, shape))}]"
+    shown = _shown(dtype, shape, tuple(tensor.stride()))
     try:
         view = np.dtype(dtype)
     except TypeError:
@@ -129,6 +131,15 @@ def _of_tensor(name: str, tensor: Any, storages: Storages) -> Region:
         view = np.dtype(WORDS[item])
     flat = memory[start : start + span * item].view(view)
     return Region(tensor.data_ptr(), flat, shown, int(tensor.numel()))
+
+
+def _shown(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> str:
+    text, step = f"{dtype}[{', '.join(map(str, shape))}]", 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent > 1 and stride != step:
+            return f"{text} of strides ({', '.join(map(str, strides))})"
+        step *= extent
+    return text
 
 
 def _storage(address: int, size: int) -> Array:

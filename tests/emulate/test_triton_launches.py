@@ -243,3 +243,16 @@ def test_what_lies_behind_addresses_of_the_program_is_refused_and_no_finding(
     with emulate(raise_on_finding=False) as run:  # a wild address that no table explains
         kernels.behind[(1,)](np.array([12345], np.int64), out, 32)
     assert [one.kind for one in run.findings] == [Kind.OUT_OF_BOUNDS_READ]
+
+
+def test_a_view_is_named_with_its_strides_and_elements_count_by_address(
+    kernels: ModuleType,
+) -> None:
+    x = np.ones((10, 16), np.float32)[2:8, ::2]  # from its first to its last element 5 * 16 + 15
+    with pytest.raises(FindingsError) as error, emulate():
+        kernels.add[(1,)](x, np.ones(96, np.float32), np.zeros(96, np.float32), 96)
+    [finding] = error.value.findings
+    assert finding.elements == (95, 95)
+    assert "at element 95 of x float32[6, 8] of strides (16, 2), first byte past" in str(
+        error.value
+    )
