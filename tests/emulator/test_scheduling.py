@@ -263,6 +263,13 @@ def test_the_holder_of_a_lock_gets_on_while_others_spin_before_it(
     assert (memory[0], memory[64]) == (12, 0)
 
 
+def test_a_lock_that_lanes_of_one_warp_spin_for_goes_round(build: Build, run: Run) -> None:
+    memory = np.zeros(65, np.int32)
+    report = run(build(LOCK.replace("MEET", ""), 1, DECLARE), 2, 40, [Buffer("out", memory)])
+    assert report.accesses == ()
+    assert (memory[0], memory[64]) == (80, 0)
+
+
 def test_a_lock_that_is_never_free_is_no_result(build: Build, run: Run) -> None:
     memory = np.zeros(65, np.int32)
     memory[64] = 1
