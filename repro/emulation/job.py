@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..emulator.checks import INITIALISED
 from ..emulator.findings import findings
-from ..emulator.launch import Buffer, launch
+from ..emulator.launch import Buffer, LaunchReport, launch
 from ..emulator.ptx import Kernel, Parameter, parse
 from ..errors import CaseError, UnsupportedError
 from ..ops import Owners
@@ -70,6 +71,7 @@ def emulated(
         requests=_requests(arguments, grid),
         checks=checks,
         outputs=False,  # nobody gets to see them
+        marks=True,
         copies=triton is not None,
     )
     made, left_out = named(report.checks, owners=arguments.requests is not None)
@@ -86,13 +88,32 @@ def emulated(
         "notes": [
             f"{name} has no meaning here: clocks only rise, blocks are dealt out in turn"
             for name in report.invented
-        ],
+        ]
+        + list(_never_written(buffers, report)),
         "findings": to_json(found[:MAX_FINDINGS]),
         "more": max(0, len(found) - MAX_FINDINGS),
         "instructions": report.instructions,
         "decided": report.decided,
         "buffers": [_told(each, each.spec.name in given.direct) for each in buffers],
     }
+
+
+def _never_written(buffers: Sequence[Filled], report: LaunchReport) -> Iterator[str]:
+    """Of each buffer that began uninitialised: what of it nobody has written, in a sentence."""
+    if INITIALISED not in report.checks:
+        return
+    for each in buffers:
+        name, written = each.spec.name, each.written
+        if written is None or not written.size or name in report.unmarked:
+            continue
+        left = np.flatnonzero(~written.reshape(each.data.size, -1).all(axis=1))
+        if left.size == each.data.size:
+            yield f"this launch wrote no element of {name}"
+        elif left.size:
+            yield (
+                f"this launch left {left.size:,} of the {each.data.size:,} elements of {name} "
+                f"unwritten, the first is {name}[{left[0]}]"
+            )
 
 
 class _Given:

@@ -85,6 +85,7 @@ def launch(
     max_instructions: int = MAX_INSTRUCTIONS,
     checks: frozenset[str] = checking.DEFAULT,
     outputs: bool = True,
+    marks: bool = False,
     copies: bool = False,
 ) -> LaunchReport:
     """Execute `kernel` for all threads, in place on the buffers.
@@ -94,9 +95,10 @@ def launch(
     shared_bytes: dynamic shared memory of a block. requests: int32[grid x], the request each block
     column works for. checks: of checks.ALL, those to make besides the limits. outputs: False where
     only the findings are wanted: blocks are then not executed if they can be decided all at once,
-    and what the buffers hold afterwards means nothing. copies: True where a compiler laid out
-    shared memory (Triton), so that what threads store to one place by one instruction are copies of
-    one number: that they differ is told in the report's `uneven` and is no race.
+    and what the buffers hold afterwards means nothing. Nor do the marks of what is initialised, but
+    with `marks`, and then not of those in the report's `unmarked`. copies: True where a compiler
+    laid out shared memory (Triton), so that what threads store to one place by one instruction are
+    copies of one number: that they differ is told in the report's `uneven` and is no race.
     UnsupportedError before anything runs where the kernel holds what is not executed, and while it
     runs after max_instructions or where threads wait for each other for ever. LaunchRefusedError
     for arguments that no launch could have.
@@ -114,12 +116,15 @@ def launch(
     if not outputs and not stop_at_first:
         shape = (grid, block, shared_bytes)
         recorder = Recorder(requests, stop_at_first=False, checks=checks)
-        steps = decided(kernel, program, shape, memory, recorder)
-        if steps is not None:
-            found = recorder.accesses(buffers)
-            blocks = grid[0] * grid[1] * grid[2]
+        looked = decided(kernel, program, shape, memory, recorder, marks=marks)
+        if looked is not None:
             return LaunchReport(
-                found, steps, checks=checks, invented=program.invented, decided=blocks
+                recorder.accesses(buffers),
+                looked.steps,
+                checks=checks,
+                invented=program.invented,
+                decided=grid[0] * grid[1] * grid[2],
+                unmarked=looked.unmarked,
             )
     recorder = Recorder(requests, stop_at_first=stop_at_first, checks=checks, copies=copies)
     for storage in variables:

@@ -59,6 +59,7 @@ class LaunchReport:
     that were read and whose values say nothing, such as clocks. decided: blocks that were not
     executed, because one look at the kernel told what all of them do. uneven: where threads that
     hold copies of one number stored different ones at once, if `launch` knew that they are copies.
+    unmarked: buffers whose marks do not say what was written.
     """
 
     accesses: tuple[WrongAccess, ...]
@@ -69,6 +70,7 @@ class LaunchReport:
     invented: tuple[str, ...] = ()
     decided: int = 0
     uneven: tuple[GlobalRace, ...] = ()
+    unmarked: tuple[str, ...] = ()
 
 
 class StopLaunch(Exception):

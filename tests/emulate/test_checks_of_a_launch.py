@@ -22,6 +22,13 @@ __global__ void shift(int *out, const int *in) {
   out[threadIdx.x] = tile[63 - threadIdx.x][0];
 }
 """
+FILL = """
+__global__ void fill(int *out) {
+  const int n = 200;
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = i;
+}
+"""
 ROWS = "out[threadIdx.x] = in[threadIdx.x * 8]; }"
 RACING = "if (threadIdx.x % 8 == 0) out[threadIdx.x] = in[threadIdx.x] + blockIdx.x; }"
 ARGS = """
@@ -48,6 +55,24 @@ def test_reading_a_buffer_that_nobody_wrote_is_a_finding_and_writing_it_is_none(
     record = folder.json("emulate", "shift.cu", *LAUNCH, "--skip", "initialised", status=0)
     assert "initialised" in record["unchecked"]
     assert "initialised" not in record["checks"]
+
+
+def test_an_output_that_a_grid_leaves_unwritten_is_noted(folder: Any) -> None:
+    folder.write("fill.cu", FILL)
+    folder.write("ARGS.yaml", "args: [{name: out, dtype: i32, shape: 200, fill: uninitialised}]")
+    record = folder.json("emulate", "fill.cu", *LAUNCH, status=0)
+    assert record["notes"] == [
+        "this launch left 72 of the 200 elements of out unwritten, the first is out[128]"
+    ]
+    page = folder.command("emulate", "fill.cu", *LAUNCH).stdout
+    assert "left 72 of the 200 elements of out unwritten" in page
+    whole = ("--grid", "4", "--block", "64", "--args", "ARGS.yaml")
+    assert folder.json("emulate", "fill.cu", *whole, status=0)["notes"] == []
+    skipped = folder.json("emulate", "fill.cu", *LAUNCH, "--skip", "initialised", status=0)
+    assert skipped["notes"] == []  # nothing was kept of it
+    folder.write("fill.cu", FILL.replace("i < n", "i < 0"))
+    record = folder.json("emulate", "fill.cu", *LAUNCH, status=0)
+    assert record["notes"] == ["this launch wrote no element of out"]
 
 
 def test_a_race_on_shared_memory_names_both_sides(folder: Any) -> None:

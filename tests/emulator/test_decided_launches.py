@@ -61,13 +61,14 @@ def launched(
     *,
     outputs: bool,
     **more: Any,
-) -> LaunchReport:
-    """a: written by somebody, b: by nobody yet; float32 of `sizes`."""
+) -> tuple[LaunchReport, np.ndarray[Any, Any]]:
+    """a: written by somebody, b: by nobody; float32 of `sizes`. And which bytes of b are, then."""
     left = np.arange(sizes[0], dtype=np.float32)
     right = np.zeros(sizes[1], np.float32)
-    unwritten = np.zeros(right.nbytes, np.bool_)
-    arguments = [Buffer("a", left), Buffer("b", right, initialised=unwritten), n]
-    return launch(code, grid, block, arguments, checks=ALL, outputs=outputs, **more)
+    written = np.zeros(right.nbytes, np.bool_)
+    arguments = [Buffer("a", left), Buffer("b", right, initialised=written), n]
+    report = launch(code, grid, block, arguments, checks=ALL, outputs=outputs, marks=True, **more)
+    return report, written
 
 
 def said(report: LaunchReport) -> list[dict[str, Any]]:
@@ -77,11 +78,13 @@ def said(report: LaunchReport) -> list[dict[str, Any]]:
 
 def both(code: Kernel, grid: Triple, block: Triple, sizes: tuple[int, int], n: int) -> LaunchReport:
     """The decided launch, compared with the executed one."""
-    executed = launched(code, grid, block, sizes, n, outputs=True)
-    decided = launched(code, grid, block, sizes, n, outputs=False)
+    executed, written = launched(code, grid, block, sizes, n, outputs=True)
+    decided, marked = launched(code, grid, block, sizes, n, outputs=False)
     assert executed.decided == 0
     assert said(decided) == said(executed)
     assert (decided.checks, decided.invented) == (executed.checks, executed.invented)
+    assert decided.unmarked == ()
+    np.testing.assert_array_equal(marked, written)
     if decided.decided:
         assert decided.decided == grid[0] * grid[1] * grid[2]
         assert not executed.warnings
@@ -162,6 +165,16 @@ def test_a_million_blocks_take_as_many_steps_as_one() -> None:
     assert report.decided == 1_000_000
     assert report.accesses == ()
     assert report.instructions < 20
+
+
+def test_what_many_blocks_write_is_marked_where_they_follow_each_other_along_x() -> None:
+    for axis, blocks, unmarked in (("x", 100_000, ()), ("y", 2_000, ("b",))):
+        code = kernel(GUARDED.replace("%ctaid.x", f"%ctaid.{axis}"))
+        grid, n = (blocks, 1, 1) if axis == "x" else (1, blocks, 1), 32 * blocks - 1
+        report, written = launched(code, grid, (32, 1, 1), (n + 1, n + 1), n, outputs=False)
+        assert (report.decided, report.accesses, report.unmarked) == (blocks, (), unmarked)
+        # all but the last element, or nothing: it is not guessed
+        assert written.nonzero()[0].size == (0 if unmarked else 4 * n)
 
 
 def test_a_block_that_is_no_multiple_of_a_warp_has_no_lane_too_many() -> None:

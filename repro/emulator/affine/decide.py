@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from .. import checks as checking
+from ..geometry import geometry
 from ..program import Program
 from ..ptx import Kernel
 from ..report import Recorder
 from ..storage import TAG_BITS, Storage
 from .accesses import Accesses
+from .marking import mark
 from .memo import Shape, memo
 from .traces import trace
 from .walk import UndecidedError
+
+
+class Decided(NamedTuple):
+    """steps: how many were gone through. unmarked: buffers of which it is not marked what is
+    written, for it is too much."""
+
+    steps: int
+    unmarked: tuple[str, ...]
 
 
 def decided(
@@ -21,12 +32,14 @@ def decided(
     shape: Shape,
     arguments: tuple[Sequence[Storage], Sequence[bytes]],
     recorder: Recorder,
-) -> int | None:
-    """Record in `recorder` what every block of a launch does wrong; how many steps that took.
+    *,
+    marks: bool = False,
+) -> Decided | None:
+    """Record in `recorder` what every block of a launch does wrong.
 
     shape: grid, block, bytes of dynamic shared memory. None where it cannot be told without
     executing it; `recorder` then holds what it may. What buffers hold is not looked at, and not
-    changed.
+    changed. marks: whether to mark what is written as such.
     """
     grid, block, _ = shape
     storages, bits = arguments
@@ -50,4 +63,10 @@ def decided(
             looking.look(touched, by_tag[tag])
     except UndecidedError:
         return None
-    return traced.steps
+    unmarked: list[str] = []
+    if marks:
+        lanes = geometry(0, 1, block, grid).padded
+        for tag, touched in traced.touched.items():
+            if touched.written and not mark(touched, by_tag[tag], grid, lanes):
+                unmarked.append(by_tag[tag].name)
+    return Decided(traced.steps, tuple(unmarked))
