@@ -271,6 +271,15 @@ def _text(said: object) -> str:
     return re.sub(r"([\\|*_\[\]])", r"\\\1", words)
 
 
+def _free(folder: Path, name: str, text: str) -> str:
+    """The name, or with a number the first that no other session of that device and day has."""
+    found, number = name, 1
+    while (file := folder / f"{found}.json").exists() and file.read_text(encoding="utf-8") != text:
+        number += 1
+        found = f"{name}-{number}"
+    return found
+
+
 def main(arguments: list[str]) -> int:
     if not 1 <= len(arguments) <= 2:
         print(__doc__, file=sys.stderr)
@@ -281,9 +290,9 @@ def main(arguments: list[str]) -> int:
     except (OSError, ValueError) as error:
         print(f"page.py: {error}", file=sys.stderr)
         return 2
-    name = name_of(session)
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(session, indent=1, ensure_ascii=False) + "\n"
+    name = _free(folder, name_of(session), text)
     (folder / f"{name}.json").write_text(text, encoding="utf-8")
     (folder / f"{name}.md").write_text(page(session, name), encoding="utf-8")
     print(folder / f"{name}.md")

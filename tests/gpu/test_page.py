@@ -3,6 +3,7 @@ what was not looked at is named."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -229,3 +230,19 @@ def test_results_that_are_none_are_refused(tmp_path: Path, broken: str) -> None:
     (tmp_path / "session.json").write_text(broken)
     assert loaded("page").main([str(tmp_path), str(tmp_path / "docs")]) == 2
     assert not (tmp_path / "docs").exists()
+
+
+def test_a_second_session_of_the_day_has_a_page_of_its_own_and_the_same_one_the_same(
+    tmp_path: Path,
+) -> None:
+    pages = []
+    for seconds in (460, 900, 460):
+        record = session(part("doctor"), limit=seconds)
+        (tmp_path / "session.json").write_text(json.dumps(record))
+        assert loaded("page").main([str(tmp_path), str(tmp_path / "docs")]) == 0
+        names = (path.name for path in (tmp_path / "docs").glob("*.md"))
+        pages.append(sorted(names, key=len))
+    first, second = pages[1]
+    assert pages == [[first], [first, second], [first, second]]
+    assert second == first.replace(".md", "-2.md")
+    assert second.removesuffix(".md") in (tmp_path / "docs" / second).read_text()
