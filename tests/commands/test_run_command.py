@@ -344,6 +344,7 @@ def test_a_run_at_work_is_neither_pruned_nor_resumed(
 ) -> None:
     runs = tmp_path / "runs"
     process = started(command, [*SWEEP, *CPU], environment, runs)
+    process.send_signal(signal.SIGSTOP)  # it is at work for as long as this test looks
     [run] = list(runs.iterdir())
     pruned = specrepro("runs", "prune", "--keep", "0", "--runs", runs)
     assert "removed 0 runs" in pruned.stdout
@@ -351,6 +352,7 @@ def test_a_run_at_work_is_neither_pruned_nor_resumed(
     assert resumed.returncode == 2
     assert "another process" in resumed.stderr
     process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert f"--resume {run.name}" in err
