@@ -63,6 +63,8 @@ def folded(found: Any) -> list[Block]:
     if not one.output:
         return []
     by = str(found.get("by") or "collect_env")
+    if why := found.get("reason"):
+        by += f" ({why})"
     return [Folded(f"Environment of the engine, by {by}", [Code(one.output, "text")])]
 
 

@@ -50,6 +50,7 @@ def test_torchs_is_asked_where_the_engines_own_fails(python: Path) -> None:
     said = collect(python, os.environ)
     assert said.by == "torch.utils.collect_env"
     assert "half" not in said.output
+    assert said.reason == "vLLM's own failed: ModuleNotFoundError: No module named 'not_installed'"
 
 
 def test_a_python_without_either_says_so(python: Path) -> None:

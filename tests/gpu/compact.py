@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
+from specrepro.repro.records import AFTERWARDS
+
 MOST = 5  # findings of a trial
 FACTS = 20  # lines of what a run did not see
 LONGEST = 300  # characters of a text
@@ -79,7 +81,7 @@ def amiss(run: Mapping[str, Any]) -> list[str]:
 
 def unwell(trial: Mapping[str, Any]) -> list[str]:
     """What was not well with the GPU behind a trial."""
-    return [one["detail"] for one in trial["evidence"] if one["source"] == "GPU afterwards"]
+    return [one["detail"] for one in trial["evidence"] if one["source"] == AFTERWARDS]
 
 
 def unlooked(run: Mapping[str, Any]) -> dict[str, str]:

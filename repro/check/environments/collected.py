@@ -54,7 +54,8 @@ _LONG = re.compile(r"""'''exec' ["']?([^"'\0]{1,1000}?)["']? "\$0" "\$@\"""")
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """by: the module that said it, "" where none did, and then `reason` says why.
+    """by: the module that said it, "" where none did, and then `reason` says why; where it is
+    torch's, since vLLM's own failed, `reason` says how that did.
 
     output: as it came, a stranger's text. left_out: characters that were cut from its middle.
     """
@@ -118,13 +119,19 @@ def _collected(ended: Ended, seconds: float) -> Collected:
     _, _, said = ended.output.rpartition(MARK)
     by, _, output = said.partition("\n")
     if ended.status != 0 or not _NAME.fullmatch(by) or not output.strip():
-        lines = [line for line in ended.complaints.splitlines() if line.strip()]
-        last = f": {printable(lines[-1].strip())[:300]}" if lines else ""
-        return Collected(reason=f"exit status {ended.status}{last}")
+        return Collected(reason=f"exit status {ended.status}{_last(ended)}")
+    passed_over = ended.output.count(MARK) > 1
+    reason = f"vLLM's own failed{_last(ended)}" if passed_over else ""
     output = output.strip("\n")
     left_out = len(output) - MOST
     if left_out <= 0:
-        return Collected(by, output)
+        return Collected(by, output, reason=reason)
     half = MOST // 2
     notice = f"\n… {left_out:,} characters left out …\n"
-    return Collected(by, f"{output[:half]}{notice}{output[-half:]}", left_out)
+    return Collected(by, f"{output[:half]}{notice}{output[-half:]}", left_out, reason)
+
+
+def _last(ended: Ended) -> str:
+    """The last complaint, after a colon."""
+    lines = [line for line in ended.complaints.splitlines() if line.strip()]
+    return f": {printable(lines[-1].strip())[:300]}" if lines else ""

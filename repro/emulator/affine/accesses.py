@@ -15,7 +15,7 @@ from .memo import Memo
 from .traces import Access, Touched
 from .value import Value
 from .walk import UndecidedError
-from .where import Where, below, both, live, without
+from .where import Where, acting, below, both, without
 
 MOST_CELLS = 1 << 20  # wrong accesses and their neighbours that are listed one by one
 MOST_KEPT = 1 << 10  # of them, for a launch that does the same
@@ -56,9 +56,9 @@ class Accesses:
         begin, end = storage.base, storage.base + storage.size
         if touched.first < begin or touched.end > end:
             for access in touched.accesses:
-                if access.first < begin or access.last + access.site.width > end:
+                if access.first < begin or access.end > end:
                     self._wrong(access, storage)
-        if self.initialised and touched.read is not None and not _written(storage, touched):
+        if self.initialised and not _written(storage, touched):
             raise UndecidedError
 
     def _wrong(self, access: Access, storage: Storage) -> None:
@@ -100,16 +100,10 @@ class Accesses:
     def _cells(self, offset: Value, where: Where) -> Cells:
         """Block, lane and offset of every access, lane after lane."""
         padded = geometry(0, 1, self.block, self.grid).padded
-        alive = live(where)
-        every = np.ones(padded, np.bool_) if alive is None else np.broadcast_to(alive, (padded,))
-        lanes = every.nonzero()[0]
+        lanes, spans = acting(where, self.grid, padded)
         at = 0 if offset.at is None else offset.at[lanes]
-        starts, counts = [], []
-        for axis, size in enumerate(self.grid):
-            first, end = where.ranges[axis] or (np.zeros(1, np.int64), np.full(1, size))
-            first, end = (e if e.size == 1 else e[lanes] for e in (first, end))
-            starts.append(np.broadcast_to(first, lanes.shape))
-            counts.append(np.broadcast_to(end - first, lanes.shape))
+        starts = [first for first, _ in spans]
+        counts = [end - first for first, end in spans]
         total = counts[0] * counts[1] * counts[2]
         if int(total.sum()) > MOST_CELLS:
             raise UndecidedError
@@ -138,9 +132,7 @@ def _written(storage: Storage, touched: Touched) -> bool:
 
     # what lies between two accesses need not have been written
     return all_between(*touched.read) or all(
-        all_between(access.first, access.last + access.site.width)
-        for access in touched.accesses
-        if access.site.reads
+        all_between(access.first, access.end) for access in touched.accesses if access.site.reads
     )
 
 

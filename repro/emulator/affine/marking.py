@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import as_strided
 from ..geometry import Triple
 from ..storage import Storage
 from .traces import Access, Touched
-from .where import live
+from .where import acting
 
 MOST_ROWS = 1 << 15  # of blocks along x that are marked one after the other
 
@@ -41,20 +41,16 @@ def mark(touched: Touched, storage: Storage, grid: Triple, lanes: int) -> bool:
 
 def _rows(access: Access, grid: Triple, lanes: int) -> Iterator[tuple[int, int, int]]:
     """(least address, bytes from one block to the next, number of blocks) along x."""
-    alive = live(access.where)
-    every = np.ones(lanes, np.bool_) if alive is None else np.broadcast_to(alive, (lanes,))
     by, at = access.address.by, access.address.at
-    ends = []
-    for axis, size in enumerate(grid):
-        pair = access.where.ranges[axis] or (np.zeros(1, np.int64), np.full(1, size))
-        ends.append([np.broadcast_to(end, (lanes,)).tolist() for end in pair])
-    offsets = [0] * lanes if at is None else np.broadcast_to(at, (lanes,)).tolist()
-    for lane in every.nonzero()[0].tolist():
-        (x, y, z) = ((first[lane], end[lane]) for first, end in ends)
+    chosen, spans = acting(access.where, grid, lanes)
+    offsets = np.zeros(lanes, np.int64) if at is None else np.broadcast_to(at, (lanes,))
+    ends = [(first.tolist(), end.tolist()) for first, end in spans]
+    for place, offset in enumerate(offsets[chosen].tolist()):
+        x, y, z = ((first[place], end[place]) for first, end in ends)
         count = x[1] - x[0] if by[0] else min(1, x[1] - x[0])
         if count < 1:
             continue
-        start = access.base + offsets[lane] + min(by[0] * x[0], by[0] * (x[1] - 1))
+        start = access.base + offset + min(by[0] * x[0], by[0] * (x[1] - 1))
         for row in range(*z):
             for column in range(*y):
                 yield start + by[1] * column + by[2] * row, abs(by[0]) or 1, count

@@ -40,6 +40,11 @@ class Access(NamedTuple):
         """The greatest."""
         return self.base + self.reach.last
 
+    @property
+    def end(self) -> int:
+        """Behind the greatest byte."""
+        return self.last + self.site.width
+
 
 class Touched(NamedTuple):
     """What is accessed of one buffer, in the kernel's order.
@@ -133,4 +138,4 @@ def _touched(accesses: Sequence[Access], memo: Memo) -> Touched:
 
 def _ends(accesses: Sequence[Access]) -> tuple[int, int]:
     """From the least byte that is touched on, below the greatest."""
-    return min(a.first for a in accesses), max(a.last + a.site.width for a in accesses)
+    return min(a.first for a in accesses), max(a.end for a in accesses)

@@ -54,6 +54,20 @@ def nowhere(where: Where) -> bool:
     return found is not None and not found.any()
 
 
+def acting(where: Where, grid: Triple, lanes: int) -> tuple[Array, list[Range]]:
+    """The numbers of the lanes for which there is a block, of `lanes`, and for each of them the
+    first and the end along x, y and z."""
+    alive = live(where)
+    every = np.ones(lanes, np.bool_) if alive is None else np.broadcast_to(alive, (lanes,))
+    chosen = every.nonzero()[0]
+    found: list[Range] = []
+    for axis, size in enumerate(grid):
+        pair = where.ranges[axis] or (np.zeros(1, np.int64), np.full(1, size))
+        first, end = (e if e.size == 1 else e[chosen] for e in pair)
+        found.append((np.broadcast_to(first, chosen.shape), np.broadcast_to(end, chosen.shape)))
+    return chosen, found
+
+
 def live(where: Where) -> Array | None:
     """bool: the lanes for which there is a block; None: all."""
     found = where.lanes
