@@ -195,7 +195,6 @@ class Place:
 # Source of the evidence that a GPU was not well behind a trial: a fault that nothing located there
 # may be the loss of the GPU itself.
 AFTERWARDS = "GPU afterwards"
-NOT_ASKED = "it was not asked for"  # why an instrument of a selftest did not run
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from rich.table import Table
 from rich.text import Text
 
 from ..escape import printable
-from ..records import AFTERWARDS
 from ..store import runs_folder
 from .join_table import join_section
 from .lane_table import LaneTable, legend, own_trials
@@ -148,7 +147,7 @@ def unwell(case: Record) -> list[str]:
         "seen until then stays"
         for trial in case["trials"]
         for one in trial["evidence"]
-        if one["source"] == AFTERWARDS
+        if one["source"] == "GPU afterwards"
     ]
 
 

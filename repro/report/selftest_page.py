@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from ..escape import printable
-from ..records import NOT_ASKED
 
 Record = Mapping[str, Any]
 MARKS = {
@@ -22,6 +21,7 @@ MARKS = {
     "cannot see": ("·", "dim"),
     "not run": ("–", "dim"),
 }
+NOT_ASKED = "it was not asked for"
 LEGEND = "✓ seen, or clean  ✗ missed, or false  ? unknown  · cannot see  – not run"
 
 

@@ -16,7 +16,7 @@ from ..lanes.catalog import CATALOG
 from ..lanes.gpu import choose, ill
 from ..lanes.gpu_trial import Surroundings, play, usable
 from ..lanes.process import Children
-from ..records import NOT_ASKED, Kind, Status, Trial, TrialResult
+from ..records import Kind, Status, Trial, TrialResult
 from ..sanitizer.tool import Tool
 from ..watch.gpus import Gpu, gpus
 from ..watch.watchers import LINGER
@@ -29,6 +29,7 @@ CHILD = "specrepro.repro.selftest.device_child"
 LANES = ("plain", "memcheck", "racecheck", "initcheck", "synccheck", "coredump", "blocking")
 HANG = 10.0  # seconds of a child that must not end by itself
 LEAST = 3.0  # seconds without which no child is started
+NOT_ASKED = "it was not asked for"
 Key = tuple[str, str]  # instrument, fault's name
 
 

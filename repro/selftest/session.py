@@ -18,9 +18,9 @@ from ..errors import KernelError, SpecreproError, UsageError
 from ..escape import quoted
 from ..lanes.catalog import CATALOG
 from ..lanes.process import Children, run_child
-from ..records import NOT_ASKED, Finding, Kind
+from ..records import Finding, Kind
 from .cells import INSTRUMENTS, Cell, Observed, State, all_seen, cell, cell_without_run, runs
-from .device import LANES, Looked, OnGpu, plant
+from .device import LANES, NOT_ASKED, Looked, OnGpu, plant
 from .faults import FAULTS, KERNELS, THREADS, Fault, marks
 
 SCHEMA = "specrepro/selftest@1"
